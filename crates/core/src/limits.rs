@@ -462,8 +462,14 @@ pub const GLOB_NAMES_MAX: usize = 200;
 pub const GLOB_LOOKED_MAX: usize = 10_000;
 /// Folders that the rest of a command line may run in after its `cd`s.
 pub const FOLDERS_MAX: usize = 8;
-/// Seconds that a command may take unless told otherwise.
-pub const COMMAND_S_DEFAULT: u32 = 30;
+/// Seconds for which a command without a limit of its own may neither print nor transfer anything.
+pub const COMMAND_IDLE_S_MAX: u32 = 30;
+/// Milliseconds for which a connection of a command waits while a person is asked about its host.
+pub const HOST_QUESTION_MS: u64 = 60_000;
+/// Connections of one command at a time.
+pub const COMMAND_CONNECTIONS_MAX: usize = 128;
+/// Hosts that the end of a command names as blocked.
+pub const BLOCKED_HOSTS_MAX: usize = 16;
 /// Seconds that a command may take while an agent waits for it.
 pub const COMMAND_S_MAX: u32 = 600;
 /// Seconds that a command may take in the background.

@@ -6,7 +6,6 @@
 //! denies us those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here
 //! judges whether a command may run.
 
-mod allowlist;
 mod detach;
 mod environment;
 mod home;
@@ -36,8 +35,8 @@ pub use proxy::ProxyRequest;
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, Obstacle, ProxyServer,
-    SandboxError, Spec, StdinPipe,
+    Activity, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, NameSockets, Network,
+    NetworkDoor, Obstacle, ProxyServer, SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};

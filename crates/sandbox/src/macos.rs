@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::protocol::Order;
 use crate::protocol::WORD;
 use crate::seatbelt;
-use crate::spec::{Capability, Engine, Isolation, Limit, Network, Obstacle, SandboxError, Spec};
+use crate::spec::{Capability, Engine, Isolation, Limit, Obstacle, SandboxError, Spec};
+use crate::supervisor::Separated;
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
 
@@ -40,8 +42,13 @@ pub fn engine() -> Result<Engine, String> {
 }
 
 /// Nothing to do: the system shuts the supervisor in before it starts.
-pub(crate) fn separate(_: &Spec) -> Result<Option<Pid>, String> {
-    Ok(None)
+pub(crate) fn separate(_: &Order) -> Result<Separated, String> {
+    Ok(Separated::Inside(None))
+}
+
+/// The system refuses every connection by itself.
+pub(crate) fn has_bypassed(_: &Order) -> bool {
+    false
 }
 
 /// Chooses the mechanism for this sandbox.
@@ -51,9 +58,6 @@ pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxErr
         why,
         advice: "turn the sandbox off with `project.sandbox: false` in your own settings".to_owned(),
     };
-    if matches!(isolation.network, Network::Hosts(_)) {
-        return Err(none("seatbelt cannot tell hosts apart".to_owned()));
-    }
     engine().map_err(none)
 }
 

@@ -4,7 +4,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
@@ -14,7 +14,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{EndReason, Engine, Network, Spec};
+use crate::spec::{EndReason, Engine, Spec};
 use crate::watch::AppearedPath;
 
 /// Bytes of one order or report.
@@ -27,6 +27,8 @@ pub(crate) const WORD: &str = "__sandbox";
 pub(crate) const STOP: u8 = b's';
 /// Sent down: end it at once, because its output so far is enough.
 pub(crate) const ENOUGH: u8 = b'e';
+/// Sent down: end it, kindly at first, because it did nothing for too long.
+pub(crate) const IDLE: u8 = b'i';
 /// Sent down: end it at once, because it has printed more than it may.
 pub(crate) const FLOOD: u8 = b'f';
 
@@ -45,15 +47,8 @@ pub(crate) struct Order {
     pub(crate) has_notes: bool,
     /// Whether, after that, the folder follows in which the scratch folder lies.
     pub(crate) has_scratch: bool,
-}
-
-impl Order {
-    /// Whether the supervisor hands out a socket that leads to us.
-    pub(crate) fn has_door(&self) -> bool {
-        let isolation = self.spec.isolation.as_ref();
-        isolation.is_some_and(|isolation| matches!(isolation.network, Network::Hosts(_)))
-            && self.engine.has_namespaces()
-    }
+    /// Whether the supervisor hands out the sockets of a [`NetworkDoor`](crate::NetworkDoor).
+    pub(crate) has_door: bool,
 }
 
 /// What the supervisor says.
@@ -67,13 +62,18 @@ pub(crate) enum SupervisorReport {
     /// A protected file appeared while the command runs, and was moved away.
     Appeared(AppearedPath),
     /// It has ended, and so has everything that it started.
-    Over {
-        code: Option<i32>,
-        signal: Option<i32>,
-        ended: EndReason,
-        appeared: Vec<AppearedPath>,
-        unexamined: Option<String>,
-    },
+    Over(SupervisedEnd),
+}
+
+/// How a command went, as its supervisor saw it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SupervisedEnd {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) ended: EndReason,
+    pub(crate) appeared: Vec<AppearedPath>,
+    pub(crate) unexamined: Option<String>,
+    pub(crate) bypassed: bool,
 }
 
 /// Why a program could not be started.
@@ -132,26 +132,29 @@ pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Op
     Ok(Some(serde_json::from_slice(&body)?))
 }
 
-/// Hands a socket or a file over.
-pub(crate) fn hand(to: &UnixStream, socket: impl AsFd) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Files that are handed over at once.
+const HANDED_MAX: usize = 3;
+
+/// Hands sockets or files over.
+pub(crate) fn hand(to: &UnixStream, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_MAX))];
     let mut buffer = SendAncillaryBuffer::new(&mut space);
-    let sockets = [socket.as_fd()];
-    buffer.push(SendAncillaryMessage::ScmRights(&sockets));
+    buffer.push(SendAncillaryMessage::ScmRights(sockets));
     sendmsg(to, &[IoSlice::new(b"s")], &mut buffer, SendFlags::empty())?;
     Ok(())
 }
 
-/// Takes a socket or a file that is handed over; `None` at the end.
-pub(crate) fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Takes the sockets or files that are handed over; none at the end.
+pub(crate) fn take(from: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_MAX))];
     let mut buffer = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut buffer, RecvFlags::CMSG_CLOEXEC)?;
-    Ok(buffer.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+    let sockets = buffer.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
         _ => None,
-    }))
+    });
+    Ok(sockets.flatten().collect())
 }
 
 /// A byte from the other side; `None` at the end.

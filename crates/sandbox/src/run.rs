@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -18,9 +18,13 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, WaitOptions, getpriority_process, setpriority_process, waitpid};
 use tokio_util::sync::CancellationToken;
 
-use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
-use crate::proxy::Proxy;
-use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe};
+use crate::protocol::{
+    ENOUGH, FLOOD, IDLE, Order, STOP, StartError, SupervisedEnd, SupervisorReport, hand, receive, send, take,
+};
+use crate::spec::{
+    CommandOutcome, EndMark, EndReason, Engine, Limit, NameSockets, NetworkDoor, ProxyServer, SandboxError, Spec,
+    StdinPipe,
+};
 use crate::system;
 use crate::watch::{AppearedListener, AppearedPath};
 
@@ -32,6 +36,8 @@ const WAIT_MAX: Duration = Duration::from_secs(3_600);
 const HURRY: i32 = -20;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
+/// How often a command that may be idle is checked.
+const IDLE_LOOK: Duration = Duration::from_millis(500);
 /// Bytes that are kept of an error of the program that builds the sandbox.
 const COMPLAINT_BYTES_MAX: usize = 2 << 10;
 
@@ -81,6 +87,7 @@ pub fn run_by(
             ms: 0,
             appeared: Vec::new(),
             unexamined: None,
+            bypassed: false,
         });
     }
     if spec.isolation.is_some() {
@@ -103,25 +110,26 @@ pub fn run_by(
         has_stdin: spec.stdin.is_some(),
         has_notes: notes(spec).is_some(),
         has_scratch: scratch_parent.is_some(),
+        has_door: spec.has_door() && engine.has_namespaces(),
     };
-    let door = NetworkDoor::new(&order);
+    let door = spec.proxy.clone().filter(|_| order.has_door);
     let mut running = RunningSupervisor::new(spawned?, door);
-    let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
-    let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, pipe));
-    let notes = |()| notes(spec).map_or(Ok(()), |notes| hand(&running.control, notes));
-    let scratch = |()| scratch_parent.as_ref().map_or(Ok(()), |folder| hand(&running.control, folder));
+    let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, &[file.as_fd()]));
+    let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, &[pipe.as_fd()]));
+    let notes = |()| notes(spec).map_or(Ok(()), |notes| hand(&running.control, &[notes.as_fd()]));
+    let scratch = |()| scratch_parent.as_ref().map_or(Ok(()), |folder| hand(&running.control, &[folder.as_fd()]));
     let handed = send(&running.control, &order).and_then(mark).and_then(stdin).and_then(notes).and_then(scratch);
     handed.or_else(is_gone).map_err(broken)?;
     running.listener = spec.watch.as_ref().and_then(|watch| watch.listener.clone());
     let until = started + spec.limits.time + PATIENCE;
-    let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
+    let said = match running.listen(until, spec, cancel, sink) {
         Err(error) if running.held.is_some() => return Err(broken(error)),
         said => said.unwrap_or_default(),
     };
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (passed, is_flooded) = (running.passed(), running.is_flooded);
     match said {
-        Some(SupervisorReport::Over { code, signal, ended, appeared, unexamined }) => {
+        Some(SupervisorReport::Over(SupervisedEnd { code, signal, ended, appeared, unexamined, bypassed })) => {
             let ended = match (ended, passed) {
                 // The system has killed a process of the command, or refused it one.
                 (EndReason::Exited, Some(limit)) => EndReason::Limit(limit),
@@ -130,7 +138,7 @@ pub fn run_by(
                 (ended, _) => ended,
             };
             let appeared = running.appeared.drain(..).chain(appeared).collect();
-            Ok(CommandOutcome { code, signal, ended, ms, appeared, unexamined })
+            Ok(CommandOutcome { code, signal, ended, ms, appeared, unexamined, bypassed })
         }
         Some(SupervisorReport::Unable(trouble)) => Err(error(trouble, spec, program)),
         _ => match running.held.take() {
@@ -149,9 +157,17 @@ fn notes(spec: &Spec) -> Option<&Arc<File>> {
 pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
-    let mut running = RunningSupervisor::new(spawned, NetworkDoor::None);
-    let order =
-        Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false, has_notes: false, has_scratch: false };
+    let mut running = RunningSupervisor::new(spawned, None);
+    let order = Order {
+        spec,
+        engine,
+        nice: 0,
+        has_end_mark: false,
+        has_stdin: false,
+        has_notes: false,
+        has_scratch: false,
+        has_door: false,
+    };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))
@@ -254,34 +270,15 @@ struct RunningSupervisor {
     printed: u64,
     /// Whether the command printed more than it may.
     is_flooded: bool,
-    door: NetworkDoor,
+    /// Waits for the sockets that lead out.
+    door: Option<ProxyServer>,
     /// Protected files that were moved away so far, and the listener that is told of each.
     appeared: Vec<AppearedPath>,
     listener: Option<AppearedListener>,
 }
 
-/// The way out for a command that may talk to some hosts.
-enum NetworkDoor {
-    None,
-    Closed(Vec<String>),
-    /// The caller's own proxy waits for the socket.
-    Served(ProxyServer),
-    #[expect(dead_code, reason = "it is open for as long as it is held")]
-    Open(Proxy),
-}
-
-impl NetworkDoor {
-    fn new(order: &Order) -> Self {
-        match &order.spec.proxy {
-            _ if !order.has_door() => Self::None,
-            Some(server) => Self::Served(server.clone()),
-            None => Self::Closed(order.spec.hosts()),
-        }
-    }
-}
-
 impl RunningSupervisor {
-    fn new(SpawnedSupervisor { pid, group, control, pipes }: SpawnedSupervisor, door: NetworkDoor) -> Self {
+    fn new(SpawnedSupervisor { pid, group, control, pipes }: SpawnedSupervisor, door: Option<ProxyServer>) -> Self {
         Self {
             pid,
             group,
@@ -316,7 +313,7 @@ impl RunningSupervisor {
     fn listen(
         &mut self,
         until: Instant,
-        most: u64,
+        spec: &Spec,
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
     ) -> io::Result<Option<SupervisorReport>> {
@@ -326,23 +323,27 @@ impl RunningSupervisor {
         let mut is_cancelled = cancelled.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(());
         let mut chunk = vec![0; CHUNK];
         let mut is_told = false;
+        let mut idle = IdleWatch::new(spec);
         loop {
             if is_cancelled && !is_told {
                 self.tell(STOP);
                 is_told = true;
+            } else if idle.is_over(spec, self.printed) && !is_told {
+                self.tell(IDLE);
+                is_told = true;
             }
-            let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
+            let most = until.saturating_duration_since(Instant::now());
+            let ready = self.wait(&ear, if spec.limits.idle.is_some() { most.min(IDLE_LOOK) } else { most })?;
             if ready.control
-                && let NetworkDoor::Closed(hosts) = &self.door
+                && let Some(ProxyServer(serve)) = self.door.take()
             {
-                let Some(socket) = take(&self.control)? else { return Ok(None) };
-                self.door = NetworkDoor::Open(Proxy::serve(socket.into(), hosts.clone())?);
-            } else if ready.control
-                && let NetworkDoor::Served(ProxyServer(serve)) = &self.door
-            {
-                let Some(socket) = take(&self.control)? else { return Ok(None) };
-                serve(socket.into());
-                self.door = NetworkDoor::None;
+                let mut sockets = take(&self.control)?.into_iter();
+                let Some(proxy) = sockets.next() else { return Ok(None) };
+                let names = sockets.next().zip(sockets.next());
+                let names = names.map(|(udp, tcp)| NameSockets { udp: udp.into(), tcp: tcp.into() });
+                serve(NetworkDoor { proxy: proxy.into(), names });
+                // The report that the sandbox is ready comes before all output, and is read before it.
+                continue;
             } else if ready.control {
                 match receive::<SupervisorReport>(&self.control)? {
                     Some(SupervisorReport::Ready) => {
@@ -365,7 +366,7 @@ impl RunningSupervisor {
             if !self.read(&ready.pipes, &mut chunk, sink) {
                 self.tell(ENOUGH);
                 self.pipes.clear();
-            } else if self.printed > most && !self.is_flooded {
+            } else if self.printed > spec.limits.output_bytes && !self.is_flooded {
                 self.is_flooded = true;
                 self.tell(FLOOD);
                 self.pipes.clear();
@@ -432,6 +433,28 @@ impl RunningSupervisor {
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         let (control, ear) = (ready.next() == Some(true), ready.next() == Some(true));
         Ok(Readable { control, ear, pipes: ready.enumerate().filter(|(_, ready)| *ready).map(|(at, _)| at).collect() })
+    }
+}
+
+/// Since when a command has done nothing.
+struct IdleWatch {
+    since: Instant,
+    seen: (u64, u64),
+}
+
+impl IdleWatch {
+    fn new(spec: &Spec) -> Self {
+        Self { since: Instant::now(), seen: (0, spec.activity.count()) }
+    }
+
+    /// Whether it has been idle for as long as it may be.
+    fn is_over(&mut self, spec: &Spec, printed: u64) -> bool {
+        let Some(most) = spec.limits.idle else { return false };
+        let now = (printed, spec.activity.count());
+        if now != self.seen {
+            (self.since, self.seen) = (Instant::now(), now);
+        }
+        self.since.elapsed() >= most
     }
 }
 

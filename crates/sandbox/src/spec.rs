@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -35,11 +36,14 @@ pub struct Spec {
     /// What it reads as its standard input; `None`: nothing.
     #[serde(skip)]
     pub stdin: Option<StdinPipe>,
-    /// Serves the proxy of [`Network::Hosts`] in the place of ours, which only compares names; `None`: ours does.
+    /// Serves the way out of [`Network::Proxy`]; `None`: nothing leads out.
     #[serde(skip)]
     pub proxy: Option<ProxyServer>,
     /// Looks after the files that it makes; `None`: nothing does.
     pub watch: Option<WatchOrder>,
+    /// What it does besides printing, where [`Limits::idle`] is set.
+    #[serde(skip)]
+    pub activity: Activity,
     /// A folder that is removed with the command if the process that started it was killed, and so cannot remove it.
     pub scratch: Option<PathBuf>,
     /// Whether it ends its own processes when it is asked to end, as a browser does, which first writes what they hold. Otherwise
@@ -47,10 +51,48 @@ pub struct Spec {
     pub ends_its_children: bool,
 }
 
-/// Serves the only socket that leads out of a command's network. It takes the listener, which the supervisor opened inside, and
-/// returns at once. The command finds its address in `HTTP_PROXY`.
+/// Serves the only sockets that lead out of a command's network. It takes them and returns at once.
 #[derive(Clone)]
-pub struct ProxyServer(pub Arc<dyn Fn(TcpListener) + Send + Sync>);
+pub struct ProxyServer(pub Arc<dyn Fn(NetworkDoor) + Send + Sync>);
+
+/// The sockets that lead out of a command's network, which the supervisor opened inside.
+#[derive(Debug)]
+pub struct NetworkDoor {
+    /// A proxy. The command finds its address in `HTTP_PROXY`.
+    pub proxy: TcpListener,
+    /// The name server that the command is told of; `None`: its port cannot be opened here, and nothing answers there.
+    pub names: Option<NameSockets>,
+}
+
+/// The sockets of a name server.
+#[derive(Debug)]
+pub struct NameSockets {
+    pub udp: UdpSocket,
+    pub tcp: TcpListener,
+}
+
+/// Counts what a command does besides printing, so that it is not taken for idle.
+#[derive(Debug, Clone, Default)]
+pub struct Activity(Arc<AtomicU64>);
+
+impl Activity {
+    /// Notes that it has done something.
+    pub fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for Activity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Activity {}
 
 impl fmt::Debug for ProxyServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,17 +153,15 @@ impl Spec {
             stdin: None,
             proxy: None,
             watch: None,
+            activity: Activity::default(),
             scratch: None,
             ends_its_children: false,
         }
     }
 
-    /// The hosts that it may reach, if only some are allowed.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        match self.isolation.as_ref().map(|isolation| &isolation.network) {
-            Some(Network::Hosts(hosts)) => hosts.clone(),
-            _ => Vec::new(),
-        }
+    /// Whether its network has nothing in it but a door to us.
+    pub(crate) fn has_door(&self) -> bool {
+        self.proxy.is_some() && self.isolation.as_ref().is_some_and(|isolation| isolation.network == Network::Proxy)
     }
 }
 
@@ -138,7 +178,7 @@ pub struct Isolation {
     pub hidden: Vec<PathBuf>,
     /// The home folder: empty, and gone with the command.
     pub home: Option<PathBuf>,
-    /// Which hosts it can reach.
+    /// Which network it has.
     pub network: Network,
     /// Whether a person has seen and approved this very command. Then a weaker sandbox may do.
     pub attended: bool,
@@ -152,14 +192,14 @@ impl Isolation {
     }
 }
 
-/// Which hosts a command can reach.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Which network a command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     #[default]
     None,
-    /// These hosts, by name: exactly, or with `*.` everything below a name. Through a proxy of ours.
-    Hosts(Vec<String>),
+    /// One of its own, with nothing in it but the proxy of [`Spec::proxy`]. Where none can be made, it is `None`.
+    Proxy,
     All,
 }
 
@@ -168,6 +208,8 @@ pub enum Network {
 pub struct Limits {
     /// How long it may take.
     pub time: Duration,
+    /// How long it may neither print nor do what [`Spec::activity`] counts.
+    pub idle: Option<Duration>,
     /// Processor time of all its processes together.
     pub cpu: Duration,
     /// Bytes of memory of all its processes together.
@@ -186,6 +228,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(30),
+            idle: None,
             cpu: Duration::from_secs(4 * 3_600),
             memory: 8 << 30,
             processes: 2_048,
@@ -251,6 +294,8 @@ pub struct CommandOutcome {
     pub appeared: Vec<AppearedPath>,
     /// Why the files that it made could not be examined, if they could not.
     pub unexamined: Option<String>,
+    /// Whether something in its own network tried to reach an address, and not the proxy.
+    pub bypassed: bool,
 }
 
 /// Why a command could not be run.

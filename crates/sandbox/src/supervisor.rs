@@ -25,9 +25,10 @@ use rustix::process::{
 use crate::detach;
 use crate::pipeline;
 use crate::protocol::{
-    ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, Unsignalled, WORD, hand, letter, receive, send, take,
+    ENOUGH, FLOOD, IDLE, Order, STOP, StartError, SupervisedEnd, SupervisorReport, Unsignalled, WORD, hand, letter,
+    receive, send, take,
 };
-use crate::spec::{EndMark, EndReason, Engine, Limit, Limits, Spec};
+use crate::spec::{EndMark, EndReason, Engine, Limit, Limits, NameSockets, Spec};
 use crate::system;
 use crate::watch::{self, AppearedPath, CommandWatch, WatchMaker};
 
@@ -69,15 +70,16 @@ pub fn child(maker: WatchMaker) -> Option<u8> {
 fn supervise(maker: WatchMaker) -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
-    let mark = if order.has_end_mark { take(&control)? } else { None };
-    let stdin = if order.has_stdin { take(&control)? } else { None };
-    let notes = if order.has_notes { take(&control)?.map(fs::File::from) } else { None };
-    let scratch_parent = if order.has_scratch { take(&control)? } else { None };
+    let mark = if order.has_end_mark { take(&control)?.pop() } else { None };
+    let stdin = if order.has_stdin { take(&control)?.pop() } else { None };
+    let notes = if order.has_notes { take(&control)?.pop().map(fs::File::from) } else { None };
+    let scratch_parent = if order.has_scratch { take(&control)?.pop() } else { None };
     let leftover = Leftover::of(&order.spec, scratch_parent);
+    let mut names = None;
     if order.engine == Engine::Namespaces {
-        match system::separate(&order.spec) {
-            Ok(None) => {}
-            Ok(Some(supervisor)) => detach::stand_by(supervisor, || leftover.remove_if_orphaned()),
+        match system::separate(&order) {
+            Ok(Separated::Inside(sockets)) => names = sockets,
+            Ok(Separated::Outside(supervisor)) => detach::stand_by(supervisor, || leftover.remove_if_orphaned()),
             Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Sandbox(why))),
         }
     }
@@ -87,7 +89,7 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
     let others = system::census(OTHERS_MAX);
     let started = limit(&order)
         .map_err(|error| StartError::Sandbox(error.to_string()))
-        .and_then(|()| open_door(&mut order, &control).map_err(|error| StartError::Sandbox(error.to_string())))
+        .and_then(|()| open_door(&mut order, &control, names).map_err(|error| StartError::Sandbox(error.to_string())))
         .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(StartError::Sandbox))
         .and_then(|()| send(&control, &SupervisorReport::Ready).map_err(|error| trouble(&order.spec, &error)))
         .and_then(|()| start(&order, stdin));
@@ -132,8 +134,18 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
     let mut appeared = before.appeared();
     let (swept, unexamined) = file_watch.finish().map_or_else(|why| (Vec::new(), Some(why)), |swept| (swept, None));
     appeared.extend(swept);
+    let bypassed = system::has_bypassed(&order);
     drop(scratch);
-    send(&watched.control, &SupervisorReport::Over { code, signal, ended, appeared, unexamined })
+    let end = SupervisedEnd { code, signal, ended, appeared, unexamined, bypassed };
+    send(&watched.control, &SupervisorReport::Over(end))
+}
+
+/// What [`system::separate`] returns: it returns twice.
+pub(crate) enum Separated {
+    /// To the process that stays outside, with the one inside.
+    Outside(Pid),
+    /// To the process inside, with the sockets of its name server, where they could be opened.
+    Inside(Option<NameSockets>),
 }
 
 /// Notes in a file that the command has ended.
@@ -144,14 +156,15 @@ fn note_end(mark: Option<&OwnedFd>) {
 
 /// For a command that may reach some hosts: opens a socket in its own network, which is served from outside, and sets
 /// the variables that lead programs there.
-fn open_door(order: &mut Order, control: &UnixStream) -> io::Result<()> {
-    if !order.has_door() {
+fn open_door(order: &mut Order, control: &UnixStream, names: Option<NameSockets>) -> io::Result<()> {
+    if !order.has_door {
         return Ok(());
     }
     // The command's network has nothing but a loopback. By its addresses a command can tell the server its connections apart.
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let address = format!("http://{}:{}", Ipv4Addr::LOCALHOST, listener.local_addr()?.port());
-    hand(control, &listener)?;
+    let names = names.iter().flat_map(|names| [names.udp.as_fd(), names.tcp.as_fd()]);
+    hand(control, &std::iter::once(listener.as_fd()).chain(names).collect::<Vec<_>>())?;
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
         order.spec.env.push((name.to_owned(), address.clone()));
     }
@@ -311,7 +324,8 @@ impl WatchedCommand {
             match is_told.then(|| letter(&self.control)) {
                 None => {}
                 Some(Some(STOP)) if asked.is_none() => asked = Some(self.ask(EndReason::Cancelled)),
-                Some(Some(STOP)) => {}
+                Some(Some(IDLE)) if asked.is_none() => asked = Some(self.ask(EndReason::TimedOut)),
+                Some(Some(STOP | IDLE)) => {}
                 Some(Some(FLOOD)) => return Ok(Some(EndReason::Limit(Limit::Output))),
                 Some(Some(ENOUGH)) => return Ok(Some(EndReason::Exited)),
                 // The other side is gone. The command is still asked to end first, so that it can clean up: git removes

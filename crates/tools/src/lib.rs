@@ -16,6 +16,7 @@ pub mod git;
 mod json_get;
 mod logs;
 mod metrics;
+mod network;
 mod output_store;
 mod policy_check;
 mod progress;
@@ -44,6 +45,7 @@ pub use browser::{AgentBrowser, BrowserInput, Browsers, ChromiumRenderer, find_c
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff, mentioned, outline, paths};
 pub use logs::QueryLog;
 pub use metrics::QueryMetrics;
+pub use network::{HostQuestion, HostRules};
 pub use output_store::OutputStore;
 pub use policy_check::PolicyCheck;
 pub use progress::Progress;

@@ -12,6 +12,7 @@ mod cache;
 mod calls;
 mod chat;
 mod command_line;
+mod connections;
 mod context;
 mod corrections;
 mod crash;

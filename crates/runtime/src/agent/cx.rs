@@ -9,7 +9,7 @@ use std::sync::Arc;
 use max_team_core::agent::Settings;
 use max_team_core::policy::{Grant, Rules, judge};
 use max_team_tools::command::CommandSandbox;
-use max_team_tools::{AgentStore, PolicyCheck, ToolContext};
+use max_team_tools::{AgentStore, HostRules, PolicyCheck, ToolContext};
 
 use super::flight::Wire;
 use super::{Agent, Frame};
@@ -45,6 +45,18 @@ impl CachedContext {
     }
 }
 
+/// By what the connections of a task's checks are judged: the rules of the task's owner. No person is asked.
+pub(crate) fn owner_hosts(owner: Option<&Settings>, private: &[String]) -> HostRules {
+    owner.map_or_else(HostRules::default, |owner| {
+        HostRules::new(policy_by(Arc::new(owner.clone()), Vec::new()), private)
+    })
+}
+
+/// Judges by these settings and grants.
+fn policy_by(settings: Arc<Settings>, grants: Vec<Grant>) -> PolicyCheck {
+    PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
+}
+
 impl Agent {
     pub(super) fn context(&mut self) -> ToolContext {
         let folders = self.skill_folders();
@@ -59,11 +71,13 @@ impl Agent {
         let cx = self.frame.context(&self.active.shared, self.turn.origin.agent, &self.running.cancel);
         let loaded = folders.iter().map(|(_, folder)| folder.clone());
         let reads = cx.sandbox.reads.iter().cloned().chain(loaded).collect();
+        let (policy, private) = (self.gate(), &self.active.shared.services.private_hosts);
+        let hosts = HostRules::new(policy.clone(), private);
         let cx = ToolContext {
             background: Arc::clone(&self.commands.background),
             browser: Arc::clone(&self.commands.browser),
-            policy: self.gate(),
-            sandbox: Arc::new(CommandSandbox { reads, ..CommandSandbox::clone(&cx.sandbox) }),
+            policy,
+            sandbox: Arc::new(CommandSandbox { reads, hosts, ..CommandSandbox::clone(&cx.sandbox) }),
             folders: folders.clone().into(),
             stores: self.stores().into(),
             session: self.active.session.to_string().into(),
@@ -81,8 +95,7 @@ impl Agent {
 
     /// Judges actions of a tool beyond its call, as the machine does.
     pub(super) fn gate(&self) -> PolicyCheck {
-        let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
-        PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
+        policy_by(Arc::clone(self.frame.settings()), self.turn.grants().to_vec())
     }
 
     /// The folders of the skills that the conversation has loaded, as far as they lie outside the project. They follow

@@ -20,10 +20,11 @@ use max_team_core::turn::{
 use max_team_llm::{CallError, Request, RequestOptions, Transcript};
 use max_team_tools::command::CommandSandbox;
 use max_team_tools::{Handler, Output, Progress, Registry, ToolContext, ToolError, run_remote};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::images::{Witness, runs_on, with_moved};
+use super::running_call::{Ran, RunningCall, crashed};
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::rewind::Merger;
@@ -259,6 +260,7 @@ impl Agent {
         let (session, stream) = (self.active.session, self.turn.stream.clone());
         let cancel = self.running.cancel.clone();
         let (shared, seen, key_of) = (Arc::clone(&self.active.shared), Arc::clone(&self.commands.seen), key.clone());
+        let parked = Arc::clone(&self.running.parked);
         let changes = self.turn.origin.agent.filter(|_| !action.kind.is_read_only());
         let marked = self.active.marks(|marks| marks.wait(changes));
         Box::pin(async move {
@@ -276,8 +278,18 @@ impl Agent {
                     ran
                 }
                 _ => {
-                    let watched = Watched { shared, registry, cx, session, stream, key: key_of, tool, action, seen };
-                    run_on_thread(move || watched.run(input, resumed)).await
+                    let call = match action.asking_call() {
+                        Some(asked) => RunningCall::resume(asked, &action, &parked),
+                        None => Ok(RunningCall::start(&key, cx, move |cx| {
+                            let watched =
+                                Watched { shared, registry, cx, session, stream, key: key_of, tool, action, seen };
+                            watched.run(input, resumed)
+                        })),
+                    };
+                    match call {
+                        Ok(call) => call.next(key.clone(), &parked).await,
+                        Err(error) => Err(error),
+                    }
                 }
             };
             let interrupted = cancel.is_cancelled() && ran.is_err();
@@ -438,12 +450,6 @@ impl Watched {
     }
 }
 
-type Ran = Result<Output, ToolError>;
-
-async fn run_on_thread(work: impl FnOnce() -> Ran + Send + 'static) -> Ran {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|crash| Err(crashed(&crash)))
-}
-
 /// Runs a call as a task of the runtime, which ends with this future.
 async fn run_as_task(call: impl std::future::Future<Output = Ran> + Send + 'static) -> Ran {
     let mut tasks = JoinSet::new();
@@ -452,10 +458,6 @@ async fn run_as_task(call: impl std::future::Future<Output = Ran> + Send + 'stat
         Some(ended) => ended.unwrap_or_else(|crash| Err(crashed(&crash))),
         None => Err(ToolError::correctable("stopped before it was done")),
     }
-}
-
-fn crashed(crash: &JoinError) -> ToolError {
-    ToolError::correctable(format!("the tool crashed: {crash}"))
 }
 
 fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {

@@ -15,7 +15,7 @@ use max_team_core::id::AgentId;
 use max_team_core::policy::Visibility;
 use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
-use max_team_tools::command::{CommandSandbox, Network};
+use max_team_tools::command::CommandSandbox;
 use max_team_tools::worktree::Worktree;
 use max_team_tools::{AgentStore, Handler, OutputStore, Registry, Root, Spec, Structured, Tool, ToolContext};
 use tokio_util::sync::CancellationToken;
@@ -412,10 +412,6 @@ impl Frame {
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> ToolContext {
         let sight = Visibility::from_policy(&self.settings.constraints, &self.settings.permissions);
         let sight = Arc::new(sight.without(&shared.closed));
-        let network = match self.settings.constraints.allowed_hosts.as_slice() {
-            [] => Network::None,
-            hosts => Network::Hosts(hosts.to_vec()),
-        };
         let read_only = self.settings.constraints.read_only;
         let isolation = CommandSandbox {
             // Read-only agents run in a sandbox even if the user has turned it off.
@@ -423,7 +419,6 @@ impl Frame {
             read_only,
             sight: Arc::clone(&sight),
             reads: self.reads.clone(),
-            network,
             ..CommandSandbox::around(self.beneath.path())
         };
         // An agent that only reads stays inside, and so does one in a worktree, which must not reach the project itself.

@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::deadline::Deadline;
 use super::flight::{Flight, Future};
 use super::recruit::Copying;
+use super::running_call::ParkedCalls;
+use crate::shared::lock;
 
 pub(super) struct Running {
     pub(super) flights: FuturesUnordered<Future>,
@@ -31,6 +33,8 @@ pub(super) struct Running {
     pub(super) freed: CancellationToken,
     /// Calls that wait for a worktree: one is made, or its agent has still to leave it.
     pub(super) preparing: HashSet<String>,
+    /// Calls of the turn that run on while a person is asked.
+    pub(super) parked: ParkedCalls,
     /// Worktrees for the teammates that a user's message asks for.
     pub(super) copying: Copying,
 }
@@ -47,6 +51,7 @@ impl Running {
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
             preparing: HashSet::new(),
+            parked: ParkedCalls::default(),
             copying: Copying::default(),
         }
     }
@@ -72,6 +77,7 @@ impl Running {
     /// The turn is over, and its effects with it.
     pub(super) fn end_turn(&mut self) {
         self.cancel.cancel();
+        lock(&self.parked).clear();
         self.delegated.clear();
     }
 

@@ -27,7 +27,7 @@ use super::apart::{self, Apart};
 use super::check::{self, Checker, Leaves, Look};
 use super::{Batch, Flight, PlanEffectDone, PlanLoop};
 use crate::active_session::{ActiveSession, under};
-use crate::agent::Newcomer;
+use crate::agent::{Newcomer, owner_hosts};
 use crate::budget::least;
 use crate::error::RuntimeError;
 use crate::handle::AgentSpec;
@@ -260,9 +260,10 @@ impl PlanLoop {
                 };
                 // The checks of a read-only owner may not write either.
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
-                let on = shared.walled || read_only;
+                let hosts = owner_hosts(owner.as_ref(), &shared.services.private_hosts);
+                let (on, sight_of) = (shared.walled || read_only, Arc::clone(&sight));
                 let isolation =
-                    CommandSandbox { on, read_only, sight: Arc::clone(&sight), reads, ..CommandSandbox::around(&root) };
+                    CommandSandbox { on, read_only, sight: sight_of, reads, hosts, ..CommandSandbox::around(&root) };
                 let look = Look {
                     checker: Checker {
                         root: &root,

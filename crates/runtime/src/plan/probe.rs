@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::Checker;
 use super::serve::Beginning;
 use super::{PlanEffectDone, PlanLoop};
+use crate::agent::owner_hosts;
 use crate::error::RuntimeError;
 
 /// A check that runs before some tasks.
@@ -76,7 +77,7 @@ impl PlanLoop {
         let (task, owner) = (view.task.clone(), self.active.owner(view.member).map(|teammate| teammate.settings));
         let covered = self.covered(&task);
         let (root, walled) = (self.active.root.clone(), self.active.shared.walled);
-        let cancel = self.cancel.child_token();
+        let (cancel, services) = (self.cancel.child_token(), Arc::clone(&self.active.shared.services));
         self.checks.before.insert(line.clone(), Probe { tasks: vec![index], cancel: cancel.clone() });
         self.flights.push(Box::pin(async move {
             let what = line.clone();
@@ -84,8 +85,9 @@ impl PlanLoop {
                 let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
-                let isolation =
-                    CommandSandbox { on: walled || read_only, read_only, sight, ..CommandSandbox::around(&root) };
+                let hosts = owner_hosts(owner.as_ref(), &services.private_hosts);
+                let on = walled || read_only;
+                let isolation = CommandSandbox { on, read_only, sight, hosts, ..CommandSandbox::around(&root) };
                 let checker = Checker {
                     root: &root,
                     task: &task,

@@ -3,7 +3,9 @@
 //! Sources are opened where the machine has them and targets beneath the new root, both without following a link, so
 //! that nothing another process renames meanwhile leads a mount elsewhere.
 
-use std::io;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -36,6 +38,10 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
     ("/dev/ptmx", "pts/ptmx"),
 ];
 
+/// The file that names the name servers, and ours.
+const NAMES_FILE: &str = "/etc/resolv.conf";
+const OWN_NAMES_FILE: &str = "/.resolv.conf";
+
 /// Builds the tree and makes it the root of this mount namespace; the machine's own tree is gone from it afterwards.
 /// Needs every capability in the namespace.
 pub(super) fn enter(view: &FileTree) -> Result<(), String> {
@@ -62,6 +68,9 @@ fn build(view: &FileTree) -> Result<(), String> {
     }
     for (path, put) in &view.puts {
         root.put(path, *put, view.size).map_err(|error| at(&path.display().to_string(), error))?;
+    }
+    if let Some(server) = view.names_server {
+        root.name_server(server).map_err(|error| at(NAMES_FILE, error))?;
     }
     set_attributes(&root.0, READ_ONLY, false).map_err(|error| failed("make the root read-only", error))?;
     root.pivot().map_err(|error| failed("leave the machine's own file tree", error.into()))
@@ -132,6 +141,18 @@ impl Root {
         let is_folder = FileType::from_raw_mode(fstat(&source)?.st_mode) == FileType::Directory;
         let place = self.place(to, is_folder)?;
         attach(&cloned(&source, attributes)?, &place)
+    }
+
+    /// Names this server as the only one. Look-ups end there at once, and no domain is tried behind a name.
+    fn name_server(&self, server: Ipv4Addr) -> io::Result<()> {
+        // Often a link to a file elsewhere. Where there is no file, programs use this machine's own address.
+        let Ok(path) = fs::canonicalize(NAMES_FILE) else { return Ok(()) };
+        self.place(Path::new(OWN_NAMES_FILE), false)?;
+        let own = OWN_NAMES_FILE.trim_start_matches('/');
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = openat(&self.0, own, flags, Mode::empty())?;
+        fs::File::from(file).write_all(format!("nameserver {server}\nsearch .\n").as_bytes())?;
+        attach(&cloned(&self.open(&self.0, Path::new(own))?, PLAIN | READ_ONLY)?, &self.place(&path, false)?)
     }
 
     fn mount(&self, path: &Path, mount: &OwnedFd) -> io::Result<()> {

@@ -7,18 +7,21 @@
 
 use std::fs;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use rustix::process::{Pid, getegid, geteuid};
+use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, capabilities, set_no_new_privs, unshare_unsafe};
 
 use super::landlock::drop_capabilities;
 use super::mounts;
 use super::view::FileTree;
 use crate::detach;
-use crate::spec::{Network, Spec};
+use crate::protocol::Order;
+use crate::spec::{NameSockets, Network};
+use crate::supervisor::Separated;
 
 /// System settings that forbid user namespaces: the file, the forbidding value, and the name.
 const LOCKS: [(&str, &str, &str); 3] = [
@@ -27,10 +30,14 @@ const LOCKS: [(&str, &str, &str); 3] = [
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns"),
 ];
 
-/// Makes the namespaces. Returns twice: in the child (`None`), which is inside, and in the parent, which stays
-/// outside, with the child's process id. This process must have one thread.
-pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
-    let view = FileTree::of(spec);
+/// The port of name servers.
+const NAMES_PORT: u16 = 53;
+
+/// Makes the namespaces, and goes on in a child that is inside. This process must have one thread.
+pub(crate) fn separate(order: &Order) -> Result<Separated, String> {
+    let spec = &order.spec;
+    let names_server = order.has_door.then_some(Ipv4Addr::LOCALHOST);
+    let view = FileTree { names_server, ..FileTree::of(spec) };
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     // Leaves our terminal, so that keys pressed there do not reach the command.
@@ -54,8 +61,10 @@ pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     if !has_network {
         start_loopback().map_err(|error| denied(&format!("network namespace: {error}")))?;
     }
+    // Without them, look-ups fail at once all the same, and nothing learns the names.
+    let names = names_server.and_then(|address| name_sockets(address).ok());
     if let Some(child) = detach::fork().map_err(|error| format!("process namespace: {error}"))? {
-        return Ok(Some(child));
+        return Ok(Separated::Outside(child));
     }
     mounts::enter(&view).map_err(|why| denied(&why))?;
     if is_mapped {
@@ -64,9 +73,15 @@ pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     }
     drop_capabilities();
     match capabilities(None) {
-        Ok(left) if left.permitted.is_empty() && left.effective.is_empty() => Ok(None),
+        Ok(left) if left.permitted.is_empty() && left.effective.is_empty() => Ok(Separated::Inside(names)),
         _ => Err("its capabilities could not be dropped".to_owned()),
     }
+}
+
+/// Opens the port of name servers, which needs a capability that is given up afterwards.
+fn name_sockets(address: Ipv4Addr) -> io::Result<NameSockets> {
+    let place = (address, NAMES_PORT);
+    Ok(NameSockets { udp: UdpSocket::bind(place)?, tcp: TcpListener::bind(place)? })
 }
 
 #[expect(unsafe_code, reason = "the library warns of threads that share open files")]
@@ -104,6 +119,29 @@ fn start_loopback() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Counters of the network of this process, and the names of those of packets that no route led anywhere.
+const COUNTERS: [(&str, &str); 2] =
+    [("/proc/self/net/snmp", "OutNoRoutes"), ("/proc/self/net/snmp6", "Ip6OutNoRoutes")];
+
+/// Whether something in this network, which holds nothing but a loopback, tried to reach an address beyond it.
+pub(crate) fn has_bypassed(order: &Order) -> bool {
+    order.has_door
+        && COUNTERS.iter().any(|(file, name)| fs::read_to_string(file).is_ok_and(|text| counter(&text, name) > 0))
+}
+
+/// The value of a counter: in the column of its name in the next line, or behind it.
+fn counter(text: &str, name: &str) -> u64 {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let mut words = line.split_whitespace();
+        let Some(column) = words.position(|word| word == name) else { continue };
+        let value =
+            if column == 0 { words.next() } else { lines.next().and_then(|line| line.split_whitespace().nth(column)) };
+        return value.and_then(|value| value.parse().ok()).unwrap_or(0);
+    }
+    0
+}
+
 /// The refused step, with the setting that forbids it, if known.
 fn denied(what: &str) -> String {
     let is_set =
@@ -111,5 +149,17 @@ fn denied(what: &str) -> String {
     match LOCKS.iter().find(is_set) {
         Some((_, value, name)) => format!("{what} (`sysctl {name}` is {value})"),
         None => what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_in_both_forms() {
+        let table = "Ip: Forwarding OutNoRoutes ReasmTimeout\nIp: 2 7 0\nTcp: OutNoRoutes\nTcp: 9\n";
+        assert_eq!((counter(table, "OutNoRoutes"), counter(table, "Missing")), (7, 0));
+        assert_eq!(counter("Ip6InReceives \t4\nIp6OutNoRoutes \t3\n", "Ip6OutNoRoutes"), 3);
     }
 }

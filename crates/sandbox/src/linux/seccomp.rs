@@ -138,9 +138,9 @@ fn rule(conditions: &[Condition]) -> Result<SeccompRule, seccompiler::BackendErr
 fn sockets(network: &Network, private: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     // On a network that is shared with the machine, sockets of this kind reach its services by name.
     let families: &[i32] = match (network, private) {
-        (Network::None | Network::Hosts(_), true) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        (Network::None | Network::Proxy, true) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         (Network::All, _) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        (Network::None | Network::Hosts(_), false) => return Ok(Vec::new()),
+        (Network::None | Network::Proxy, false) => return Ok(Vec::new()),
     };
     let number = |value: i32| u64::from(value.cast_unsigned());
     let word = SeccompCmpArgLen::Dword;

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use crate::spec::{Isolation, Network, Spec};
@@ -60,6 +61,8 @@ pub(super) struct FileTree {
     pub(super) switches: Vec<&'static str>,
     /// The most bytes that one temporary file system holds: what lives in memory counts as memory.
     pub(super) size: u64,
+    /// The only name server that programs are told of; `None`: those of the machine.
+    pub(super) names_server: Option<Ipv4Addr>,
     /// Everything else, from the top down.
     pub(super) puts: Vec<(PathBuf, MountKind)>,
 }
@@ -84,7 +87,7 @@ impl FileTree {
             links.push((PathBuf::from(OTHER_TMP), PathBuf::from(TMP)));
         }
         let switches = SWITCHES.into_iter().filter(|path| Path::new(path).exists()).collect();
-        Self { links, system, switches, size: spec.limits.memory / 4, puts }
+        Self { links, system, switches, size: spec.limits.memory / 4, names_server: None, puts }
     }
 }
 

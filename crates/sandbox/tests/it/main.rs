@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_sandbox::{CommandOutcome, Engine, Isolation, Limits, SandboxError, Spec, probe, run_by};
+use max_team_sandbox::{Activity, CommandOutcome, Engine, Isolation, Limits, SandboxError, Spec, probe, run_by};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -90,6 +90,7 @@ impl World {
             stdin: None,
             proxy: None,
             watch: None,
+            activity: Activity::default(),
             scratch: None,
             ends_its_children: false,
         }

@@ -1,9 +1,14 @@
 //! Who a command can talk to: nobody, unless it was said.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use max_team_sandbox::{EndReason, NetworkDoor, ProxyServer};
 
 use super::*;
 
@@ -60,29 +65,84 @@ fn with_every_network_the_machine_itself_is_reached() {
     }
 }
 
+/// What a name server answers to everything: there is no such name.
+fn no_such_name(query: &[u8]) -> Vec<u8> {
+    let mut answer = query.to_vec();
+    (answer[2], answer[3]) = (0x81, 0x83);
+    answer
+}
+
+/// Answers every look-up and sends the words of the look-up; answers every request to the proxy with its first line.
+fn server(names: mpsc::Sender<String>) -> ProxyServer {
+    ProxyServer(Arc::new(move |door: NetworkDoor| {
+        let names = names.clone();
+        if let Some(sockets) = door.names {
+            thread::spawn(move || {
+                let mut query = [0; 512];
+                while let Ok((read, from)) = sockets.udp.recv_from(&mut query) {
+                    names.send(String::from_utf8_lossy(&query[..read]).into_owned()).unwrap();
+                    sockets.udp.send_to(&no_such_name(&query[..read]), from).unwrap();
+                }
+            });
+        }
+        thread::spawn(move || {
+            let (mut client, _) = door.proxy.accept().unwrap();
+            let mut asked = [0; 1_024];
+            let read = client.read(&mut asked).unwrap();
+            let line = String::from_utf8_lossy(&asked[..read]).lines().next().unwrap().to_owned();
+            client.write_all(format!("HTTP/1.1 200 OK\r\n\r\nasked: {line}").as_bytes()).unwrap();
+        });
+    }))
+}
+
 #[test]
-fn with_some_hosts_there_is_one_way_out_and_it_judges() {
+fn the_proxy_is_the_only_way_out_and_everything_else_fails_at_once() {
     for engine in namespaced() {
         let world = World::new();
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        let network = max_team_sandbox::Network::Hosts(vec!["localhost".into()]);
-        let isolation = Isolation { network, ..world.isolation() };
-        let ask = |url: &str| {
-            let script = format!(
-                "exec python3 -c \"import http.client as h, os, urllib.parse as p\n\
-                 u = p.urlsplit(os.environ['HTTP_PROXY']); c = h.HTTPConnection(u.hostname, u.port, timeout=20)\n\
-                 c.request('GET', '{url}'); a = c.getresponse(); print(a.status, a.read().decode())\""
-            );
-            ran(engine, &Spec { isolation: Some(isolation.clone()), ..world.spec(&script) }).unwrap().1
+        let isolation = Isolation { network: max_team_sandbox::Network::Proxy, ..world.isolation() };
+        let (sender, names) = mpsc::channel();
+        let run = |python: &str| {
+            let spec = world.spec(&format!("exec python3 -c \"{python}\""));
+            let proxy = Some(server(sender.clone()));
+            ran(engine, &Spec { isolation: Some(isolation.clone()), proxy, ..spec }).unwrap()
         };
-        assert!(ask("http://other.example/").contains("403 `other.example:80` is not among the hosts"));
-        assert!(ask(&format!("http://localhost:{port}/")).contains("is not among the hosts"), "only the usual ports");
-        let told = ask("http://localhost/");
-        assert!(told.contains("403 `localhost` cannot be reached: its address is not out in the world"), "{told}");
-        let direct = format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port}), 5)\"");
-        let (over, _) = ran(engine, &Spec { isolation: Some(isolation.clone()), ..world.spec(&direct) }).unwrap();
-        assert_ne!(over.code, Some(0));
+        let (over, output) = run("import http.client as h, os, urllib.parse as p\n\
+            u = p.urlsplit(os.environ['HTTP_PROXY']); c = h.HTTPConnection(u.hostname, u.port, timeout=20)\n\
+            c.request('GET', 'http://a.example/'); print(c.getresponse().read().decode())");
+        assert!(output.contains("asked: GET http://a.example/ HTTP/1.1") && !over.bypassed, "{engine:?} {output}");
+        let (over, output) = run("import socket as s; s.create_connection(('192.0.2.1', 80), 30)");
+        assert!(output.contains("unreachable") && over.bypassed && over.ms < 5_000, "{engine:?} {over:?} {output}");
+        let (over, output) = run("import socket as s; s.getaddrinfo('db.example', 80)");
+        assert!(output.contains("gaierror") && over.ms < 5_000, "{engine:?} {over:?} {output}");
+        if engine == Engine::Namespaces {
+            assert!(output.contains("Name or service not known") && !over.bypassed, "{over:?} {output}");
+            assert!(
+                names.try_iter().all(|query| query.contains("\u{2}db\u{7}example")),
+                "no domain is tried behind it"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_command_that_does_nothing_for_too_long_is_ended() {
+    let world = World::new();
+    for engine in engines() {
+        let limits = Limits { idle: Some(Duration::from_secs(2)), ..world.spec("").limits };
+        let (over, output) =
+            ran(engine, &Spec { limits, ..world.spec("for i in 1 2 3; do sleep 1; echo $i; done; sleep 30") }).unwrap();
+        assert_eq!((over.ended, output.as_str()), (EndReason::TimedOut, "1\n2\n3\n"), "{engine:?}");
+        let activity = Activity::default();
+        let (over_at, noted) = (Instant::now() + Duration::from_secs(4), activity.clone());
+        let busy = thread::spawn(move || {
+            while Instant::now() < over_at {
+                noted.note();
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let spec = Spec { limits, activity, ..world.spec("sleep 3; echo done") };
+        assert_eq!(ran(engine, &spec).unwrap().1, "done\n", "{engine:?}");
+        busy.join().unwrap();
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use max_team_core::limits::BROWSER_RESTART_MS;
 
 use super::devtools::lock;
-use super::guard::{Guard, Lookup};
+use super::guard::Guard;
 use super::process::{Chromium, Launch, can_be_kept_in, find_chromium};
+use crate::network::Lookup;
 use crate::services::Services;
 use crate::tool::ToolContext;
 use crate::web::WebFault;
@@ -37,7 +38,7 @@ impl Browsers {
     pub fn with_lookup(
         lookup: impl Fn(&str) -> std::io::Result<Vec<std::net::IpAddr>> + Send + Sync + 'static,
     ) -> Self {
-        Self { lookup: Lookup { find: Arc::new(lookup), ..Lookup::default() }, ..Self::default() }
+        Self { lookup: Lookup::by(Arc::new(lookup)), ..Self::default() }
     }
 
     /// The same, with the address that is connected to in the place of a host's: for tests.

@@ -7,57 +7,22 @@
 //! pages only, and a refusal is told to the agent whose page was refused.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
-use max_team_core::limits::{BROWSER_CONNECTIONS_MAX, REMOTE_LOOKUPS_MAX};
+use max_team_core::limits::BROWSER_CONNECTIONS_MAX;
 use max_team_sandbox::{ProxyRequest, is_public};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
-use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::devtools::lock;
 use super::pages::Context;
+use crate::network::{Admission, AdmitFuture, Lookup, serve};
 use crate::web::{PrivateAddress, bare, is_host_opened};
 
-/// Bytes of a request before its body.
-const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long a request may take to be made.
-const HEAD_WAIT: Duration = Duration::from_secs(60);
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
 /// Numbers of the addresses that contexts have in a network of their own: `127.0.0.2` and up.
 const PROXIES_MAX: u32 = 0xff_fffd;
-
-type LookupFn = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
-
-/// Finds the addresses of a host name, and reaches them.
-#[derive(Clone)]
-pub(super) struct Lookup {
-    pub(super) find: Arc<LookupFn>,
-    /// What is connected to for an address: in tests, a server on this machine.
-    pub(super) reach: fn(SocketAddr) -> SocketAddr,
-}
-
-impl Default for Lookup {
-    fn default() -> Self {
-        let find = |host: &str| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect());
-        Self { find: Arc::new(find), reach: |address| address }
-    }
-}
-
-impl fmt::Debug for Lookup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lookup")
-    }
-}
 
 /// The proxy address of one context. Where it has a listener of its own, that ends with this.
 #[derive(Debug)]
@@ -72,7 +37,6 @@ pub(super) struct Guard {
     lookup: Lookup,
     /// Hosts that may be private, with or without a port.
     private: Vec<String>,
-    lookups: Arc<Semaphore>,
     /// The address of the first listener: `0.0.0.0` in a network that has nothing else in it.
     first: OnceLock<SocketAddr>,
     proxies: AtomicU32,
@@ -82,11 +46,9 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(lookup: Lookup, private: &[String]) -> Self {
-        let lookups = Arc::new(Semaphore::new(REMOTE_LOOKUPS_MAX));
         Self {
             lookup,
             private: private.to_vec(),
-            lookups,
             first: OnceLock::new(),
             proxies: AtomicU32::new(0),
             contexts: Mutex::default(),
@@ -134,7 +96,7 @@ impl Guard {
     }
 
     /// The addresses that a page of a context may connect to, or why there are none.
-    async fn admit(&self, context: Option<&Context>, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    async fn admit_page(&self, context: Option<&Context>, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         if let Some(words) = context.and_then(|context| context.denial(host, port)) {
             return Err(words);
         }
@@ -151,111 +113,31 @@ impl Guard {
 
     /// The addresses of a host that may be connected to, or why there are none. `is_judged`: the policy has opened it by its name.
     pub(super) async fn addresses(&self, host: &str, port: u16, is_judged: bool) -> Result<Vec<SocketAddr>, String> {
-        let bare = bare(host);
-        let found = match bare.parse::<IpAddr>() {
-            Ok(address) => vec![address],
-            Err(_) => self.look_up(bare).await.map_err(|error| format!("`{bare}` cannot be found: {error}"))?,
-        };
+        let found = self.lookup.addresses(host).await?;
         // One private address among public ones is a trap as well.
         match found.iter().find(|address| !is_public(**address)) {
-            Some(own) if !is_judged && !is_host_opened(&self.private, bare, Some(port)) => {
-                Err(PrivateAddress { host: bare.to_owned(), address: *own }.to_string())
+            Some(own) if !is_judged && !is_host_opened(&self.private, host, Some(port)) => {
+                Err(PrivateAddress { host: bare(host).to_owned(), address: *own }.to_string())
             }
-            _ if found.is_empty() => Err(format!("`{bare}` has no address")),
             _ => Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect()),
         }
     }
 
-    async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        // The system's look-up holds a thread until it ends, also when its caller no longer waits.
-        let turn = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
-        let (lookup, host) = (self.lookup.clone(), host.to_owned());
-        spawn_blocking(move || {
-            let found = (lookup.find)(&host);
-            drop(turn);
-            found
-        })
-        .await
-        .map_err(io::Error::other)?
-    }
-
     /// Serves a socket until `end` fires.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener, end: CancellationToken) {
-        let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
-        // Without its proxy a browser reaches nothing.
-        let Ok(listener) = listener else { return };
-        let places = Arc::new(Semaphore::new(BROWSER_CONNECTIONS_MAX));
-        loop {
-            let accepted = tokio::select! {
-                () = end.cancelled() => return,
-                accepted = listener.accept() => accepted,
-            };
-            let Ok((client, _)) = accepted else { continue };
-            // A connection too many is closed.
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-            let context = client.local_addr().ok().and_then(|proxy| lock(&self.contexts).get(&proxy).cloned());
-            let (guard, end) = (Arc::clone(&self), end.clone());
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = end.cancelled() => {}
-                    // Chromium sees that its connection has ended; the error matters nowhere else.
-                    _ = guard.pass(client, context) => {}
-                }
-                drop(place);
-            });
-        }
-    }
-
-    /// Takes one request and passes on what follows, both ways.
-    async fn pass(&self, mut client: TcpStream, context: Option<Arc<Context>>) -> io::Result<()> {
-        let Ok(head) = timeout(HEAD_WAIT, head(&mut client)).await else { return Ok(()) };
-        let Some((head, rest)) = head? else { return Ok(()) };
-        let Some(request) = ProxyRequest::read(&head) else {
-            return client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        };
-        let addresses = match self.admit(context.as_deref(), &request.host, request.port).await {
-            Ok(addresses) => addresses,
-            Err(words) => {
-                context.iter().for_each(|context| context.note(words.clone()));
-                return refuse(&mut client, "403 Forbidden", &words).await;
-            }
-        };
-        let addresses: Vec<SocketAddr> = addresses.into_iter().map(self.lookup.reach).collect();
-        let mut server = match timeout(CONNECT, TcpStream::connect(addresses.as_slice())).await {
-            Ok(Ok(server)) => server,
-            Ok(Err(error)) => {
-                let words = format!("`{}` cannot be reached: {error}", request.host);
-                return refuse(&mut client, "502 Bad Gateway", &words).await;
-            }
-            Err(_) => return refuse(&mut client, "504 Gateway Timeout", "no connection in time").await,
-        };
-        // Small messages of web sockets are not to wait for larger ones.
-        let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        match &request.forward {
-            Some(head) => server.write_all(head).await?,
-            None => client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
-        }
-        server.write_all(&rest).await?;
-        copy_bidirectional(&mut client, &mut server).await.map(drop)
+        serve(self, listener, BROWSER_CONNECTIONS_MAX, end).await;
     }
 }
 
-async fn refuse(client: &mut TcpStream, status: &str, words: &str) -> io::Result<()> {
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n");
-    client.write_all(format!("{head}Content-Length: {}\r\n\r\n{words}\n", words.len() + 1).as_bytes()).await
-}
-
-/// A request up to the empty line, and the bytes that came after it.
-async fn head(client: &mut TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
-    let mut bytes = Vec::new();
-    loop {
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let rest = bytes.split_off(end + 4);
-            return Ok(Some((bytes, rest)));
-        }
-        if bytes.len() > HEAD_BYTES_MAX || client.read_buf(&mut bytes).await? == 0 {
-            return Ok(None);
-        }
+impl Admission for Guard {
+    fn admit<'a>(&'a self, request: &'a ProxyRequest, proxy: Option<SocketAddr>) -> AdmitFuture<'a> {
+        let context = proxy.and_then(|proxy| lock(&self.contexts).get(&proxy).cloned());
+        Box::pin(async move {
+            let admitted = self.admit_page(context.as_deref(), &request.host, request.port).await;
+            let addresses =
+                admitted.inspect_err(|words| context.iter().for_each(|context| context.note(words.clone())))?;
+            Ok(addresses.into_iter().map(self.lookup.reach).collect())
+        })
     }
 }
 
@@ -274,7 +156,7 @@ mod tests {
             };
             Ok(texts.iter().map(|text| text.parse().unwrap()).collect())
         };
-        let lookup = Lookup { find: Arc::new(find), ..Lookup::default() };
+        let lookup = Lookup::by(Arc::new(find));
         let named = ["mine.example:8080", "127.0.0.1:9000", "[::1]:9000"].map(str::to_owned);
         let guard = Guard::new(lookup, &named);
         let table = [

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::devtools::{DevTools, Event, lock};
 use super::downloads::Downloads;
 use super::snapshot::Refs;
+use crate::network::target;
 use crate::policy_check::PolicyCheck;
 use crate::text::{clip, visible};
 use crate::web::{bare, host, is_host_opened};
@@ -131,12 +132,6 @@ impl Context {
             format!("the page asked for something from `{}`, which is refused: {}", action.target, judged.rule)
         })
     }
-}
-
-/// A host as the policy judges it.
-fn target(host: &str, port: u16) -> String {
-    let host = host.trim_end_matches('.');
-    if matches!(port, 80 | 443) { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 #[derive(Debug)]

@@ -308,7 +308,7 @@ impl ChromiumRun {
         let screen = SCREEN.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?)));
         let headless = ("CHROME_HEADLESS".to_owned(), "1".to_owned());
         let mut given: Vec<(String, String)> = if *is_visible { screen.collect() } else { vec![headless] };
-        sandbox.network = if has_namespaces { Network::Hosts(Vec::new()) } else { Network::All };
+        sandbox.network = if has_namespaces { Network::Proxy } else { Network::All };
         if !has_namespaces {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
             let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -339,9 +339,9 @@ impl ChromiumRun {
         spec.ends_its_children = true;
         spec.scratch = Some(self.folder.0.clone());
         let (guard, end, runtime) = (Arc::clone(&self.guard), self.end.clone(), self.runtime.clone());
-        spec.proxy = Some(ProxyServer(Arc::new(move |listener| {
-            guard.listens_at(&listener);
-            runtime.spawn(Arc::clone(&guard).serve(listener, end.clone()));
+        spec.proxy = Some(ProxyServer(Arc::new(move |door| {
+            guard.listens_at(&door.proxy);
+            runtime.spawn(Arc::clone(&guard).serve(door.proxy, end.clone()));
         })));
         Ok(spec)
     }

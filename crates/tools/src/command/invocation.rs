@@ -5,16 +5,23 @@ use std::time::Duration;
 
 use max_team_core::policy::GitAccess;
 use max_team_core::rewind::MovedFile;
-use max_team_sandbox::{CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run};
+use max_team_sandbox::{
+    Activity, CommandOutcome, Engine, Limits, Network, OutputSource, PipelineStep, Spec, engine, is_secret, run,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::isolation::BuiltSandbox;
 use super::moved::{moved_file, moved_note};
 use super::planted::PlantedFiles;
-use super::{CommandError, CommandSandbox, path, running};
+use super::{CommandError, CommandSandbox, join, path, running};
+use crate::network::CommandNetwork;
+use crate::text::clip;
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Bytes of a command that a person is shown with a question about its connections.
+const SHOWN_BYTES_MAX: usize = 2_000;
 
 /// Settings of every git in a sandbox. Git takes any folder that looks like a repository for one and runs what its `config`
 /// names, so commands only use a bare repository that is named (`--git-dir`), which asks.
@@ -50,6 +57,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) apart: bool,
     /// Whether it runs on while its agent does other things.
     pub(crate) lives_on: bool,
+    /// How long it may be idle.
+    pub(crate) idle: Option<Duration>,
 }
 
 impl<'a> Invocation<'a> {
@@ -70,6 +79,7 @@ impl<'a> Invocation<'a> {
             line: Vec::new(),
             apart: false,
             lives_on: false,
+            idle: None,
         }
     }
 
@@ -86,11 +96,25 @@ impl<'a> Invocation<'a> {
         // Files that the command makes count as approved or planted as long as this is held.
         let (order, _running) = watched.unzip();
         spec.watch = order;
-        let mut is_barred = DeniedWriteHint::default();
-        let over = run(&spec, self.apart, cancel, &mut |out, bytes| {
+        let network = self.network();
+        if let Some(network) = &network {
+            (spec.proxy, spec.activity) = (Some(network.server()), network.activity());
+        }
+        let is_networkless = network.is_some() && !engine().is_ok_and(Engine::has_namespaces);
+        let (mut is_barred, mut is_cut_off) = (OutputHint::of(&DENIED_WRITE), OutputHint::of(&NO_NETWORK));
+        let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
             is_barred.hear(bytes);
+            if is_networkless {
+                is_cut_off.hear(bytes);
+            }
             sink(out, bytes)
-        })?;
+        });
+        let mut note = String::new();
+        if is_cut_off.is_heard {
+            note.push_str(NETWORKLESS);
+        }
+        note.extend(network.and_then(|network| network.report(ran.as_ref().ok())));
+        let over = ran.inspect_err(|_| drop(sink(OutputSource::Output, note.as_bytes())))?;
         let opens = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| !isolation.open.is_empty());
         if let Some((isolation, built)) = opens {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
@@ -100,8 +124,8 @@ impl<'a> Invocation<'a> {
             isolation.moved.note(&over.appeared);
         }
         let moved: Vec<MovedFile> = over.appeared.iter().map(moved_file).collect();
-        let mut note = moved_note(&moved);
-        note.extend(built.as_ref().filter(|_| is_barred.0).and_then(barred));
+        let barred = built.as_ref().filter(|_| is_barred.is_heard).and_then(barred);
+        let note = moved_note(&moved) + &barred.unwrap_or_default() + &note;
         if !note.is_empty() {
             sink(OutputSource::Output, note.as_bytes());
         }
@@ -113,6 +137,12 @@ impl<'a> Invocation<'a> {
             Some(why) => Err(CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }),
             None => Ok(over),
         }
+    }
+
+    /// Its network, if that is a proxy of ours.
+    fn network(&self) -> Option<CommandNetwork> {
+        let isolation = self.isolation.filter(|isolation| isolation.on && isolation.network == Network::Proxy)?;
+        Some(CommandNetwork::new(isolation.hosts.clone(), clip(&join(self.argv), SHOWN_BYTES_MAX)))
     }
 
     fn spec(&self, cancel: &CancellationToken) -> Result<(Spec, Option<BuiltSandbox>), CommandError> {
@@ -151,11 +181,12 @@ impl<'a> Invocation<'a> {
             dir: self.dir.to_owned(),
             env: vars,
             isolation,
-            limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
+            limits: Limits { time: self.timeout.min(TIMEOUT_MAX), idle: self.idle, ..limits },
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
             stdin: None,
             proxy: None,
             watch: None,
+            activity: Activity::default(),
             scratch: None,
             ends_its_children: false,
         };
@@ -191,15 +222,36 @@ fn git_settings(access: GitAccess) -> Vec<(String, String)> {
     variables
 }
 
-/// Whether a command says that it could not change a file. Only a hint for the model, so the C library's error texts
-/// do.
-#[derive(Debug, Default)]
-struct DeniedWriteHint(bool);
+/// What commands print that could not change a file, and that have no network.
+const DENIED_WRITE: [&str; 4] = ["ead-only file system", "EROFS", "esource busy", "EBUSY"];
+const NO_NETWORK: [&str; 7] = [
+    "ot resolve host",
+    "in name resolution",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "Temporary failure resolving",
+    "NewConnectionError",
+    "getaddrinfo",
+];
+/// Where no sandbox with a network of its own can be made.
+const NETWORKLESS: &str =
+    "[no network: commands have none on this machine, because it denies namespaces (see `max-team doctor`)]\n";
 
-impl DeniedWriteHint {
+/// Whether a command printed some words. Only a hint for the model, so the texts of common libraries do.
+#[derive(Debug)]
+struct OutputHint {
+    words: &'static [&'static str],
+    is_heard: bool,
+}
+
+impl OutputHint {
+    fn of(words: &'static [&'static str]) -> Self {
+        Self { words, is_heard: false }
+    }
+
     fn hear(&mut self, bytes: &[u8]) {
-        const WORDS: [&[u8]; 4] = [b"ead-only file system", b"EROFS", b"esource busy", b"EBUSY"];
-        self.0 = self.0 || WORDS.iter().any(|words| bytes.windows(words.len()).any(|piece| piece == *words));
+        let is_in = |words: &&str| bytes.windows(words.len()).any(|piece| piece == words.as_bytes());
+        self.is_heard = self.is_heard || self.words.iter().any(is_in);
     }
 }
 

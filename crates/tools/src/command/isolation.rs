@@ -17,6 +17,7 @@ use super::planted::PlantedFiles;
 use super::running::RunningCommand;
 use super::scan::ProtectedScan;
 use super::{CommandError, path, sockets};
+use crate::network::HostRules;
 
 /// What git obeys within its own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 7] =
@@ -42,8 +43,10 @@ pub struct CommandSandbox {
     pub reads: Vec<PathBuf>,
     /// What the agent can see.
     pub sight: Arc<Visibility>,
-    /// Which hosts they can reach.
+    /// Which network they have.
     pub network: Network,
+    /// By what their connections are judged, if that network is a proxy of ours.
+    pub hosts: HostRules,
     /// Whether a person has seen and approved this very command.
     pub attended: bool,
     /// Protected files that this command may change.
@@ -59,7 +62,7 @@ pub struct CommandSandbox {
 }
 
 impl CommandSandbox {
-    /// A sandbox around a folder, without a network.
+    /// A sandbox around a folder, whose network reaches no host.
     pub fn around(root: impl Into<PathBuf>) -> Self {
         Self {
             on: true,
@@ -68,7 +71,8 @@ impl CommandSandbox {
             read_only: false,
             reads: Vec::new(),
             sight: Arc::default(),
-            network: Network::None,
+            network: Network::Proxy,
+            hosts: HostRules::default(),
             attended: false,
             open: Vec::new(),
             git: GitAccess::Read,
@@ -141,7 +145,7 @@ impl CommandSandbox {
             }
         }
         isolation.home = home;
-        isolation.network = self.network.clone();
+        isolation.network = self.network;
         isolation.attended = self.attended;
         built.planted.folders = if self.read_only { Vec::new() } else { written };
         built.planted.open = self.open.iter().map(|row| row.pattern.to_owned()).collect();

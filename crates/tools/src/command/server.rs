@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_sandbox::{Limits, Spec, StdinPipe, WatchOrder};
+use max_team_sandbox::{Activity, Limits, Spec, StdinPipe, WatchOrder};
 use tokio_util::sync::CancellationToken;
 
 use super::isolation::BuiltSandbox;
@@ -60,6 +60,7 @@ impl CommandSandbox {
             end_mark: None,
             stdin: Some(stdin),
             proxy: None,
+            activity: Activity::default(),
             scratch: None,
             ends_its_children: false,
         })

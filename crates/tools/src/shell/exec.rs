@@ -10,7 +10,7 @@ use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::DEPTH_MAX;
-use crate::command::{CommandError, CommandSandbox, Invocation, Network, OutputSource};
+use crate::command::{CommandError, CommandSandbox, Invocation, OutputSource};
 use crate::text::clip;
 use crate::tool::ToolContext;
 
@@ -27,11 +27,13 @@ pub(super) struct ShellExec {
     timeout: Duration,
     /// Whether it runs on while its agent does other things.
     pub(super) lives_on: bool,
+    /// How long it may neither print nor transfer anything.
+    idle: Option<Duration>,
 }
 
 impl ShellExec {
     /// Exactly the line that was judged.
-    pub(super) fn new(cx: &ToolContext, line: &CommandLine, timeout: Duration) -> Self {
+    pub(super) fn new(cx: &ToolContext, line: &CommandLine, timeout: Duration, idle: Option<Duration>) -> Self {
         let (argv, steps) = match line {
             CommandLine::Opaque { text, .. } => (["sh", "-c", text].map(str::to_owned).to_vec(), Vec::new()),
             CommandLine::Plain(parts) => match parts.as_slice() {
@@ -39,11 +41,11 @@ impl ShellExec {
                 parts => (vec![clip(&line.shown(), NAME_BYTES_MAX)], parts.iter().map(step).collect()),
             },
         };
-        let network = network(&cx.sandbox.network, line);
+        let hosts = cx.sandbox.hosts.clone().naming(named_hosts(line));
         let open = approved_rows(line, cx.sandbox.attended);
         let git = git_access(line);
-        let isolation = CommandSandbox { network, open, git, ..CommandSandbox::clone(&cx.sandbox) };
-        Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout, lives_on: false }
+        let isolation = CommandSandbox { hosts, open, git, ..CommandSandbox::clone(&cx.sandbox) };
+        Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout, lives_on: false, idle }
     }
 
     /// How long it may take.
@@ -58,13 +60,11 @@ impl ShellExec {
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<sandbox::CommandOutcome, CommandError> {
         let job = Invocation::new(&self.argv, &self.dir, self.timeout, Some(&self.isolation));
-        Invocation { line: self.steps.clone(), lives_on: self.lives_on, ..job }.run(
-            cancel,
-            &mut |_: OutputSource, bytes| {
-                sink(bytes);
-                true
-            },
-        )
+        let job = Invocation { line: self.steps.clone(), lives_on: self.lives_on, idle: self.idle, ..job };
+        job.run(cancel, &mut |_: OutputSource, bytes| {
+            sink(bytes);
+            true
+        })
     }
 }
 
@@ -97,17 +97,13 @@ fn fd(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Which hosts the line can reach: the agent's own, and those that it names itself, because each of them was judged.
-fn network(own: &Network, line: &CommandLine) -> Network {
+/// The hosts that the line names itself: each of them was judged with it.
+fn named_hosts(line: &CommandLine) -> Vec<String> {
     let mut named = Vec::new();
     if let CommandLine::Plain(parts) = line {
         parts.iter().for_each(|part| hosts(&part.argv, DEPTH_MAX, &mut named));
     }
-    match own {
-        Network::Hosts(own) => Network::Hosts(own.iter().cloned().chain(named).collect()),
-        Network::None if !named.is_empty() => Network::Hosts(named),
-        own => own.clone(),
-    }
+    named
 }
 
 fn hosts(argv: &[String], depth: usize, named: &mut Vec<String>) {
@@ -127,17 +123,14 @@ mod tests {
 
     #[test]
     fn a_line_talks_to_the_hosts_that_were_judged() {
-        let hosts = |list: &[&str]| Network::Hosts(list.iter().map(|host| (*host).to_owned()).collect());
-        let own = hosts(&["docs.rs"]);
-        for (text, alone, with) in [
-            ("ls", Network::None, own.clone()),
-            ("curl https://a.example/x", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
-            ("timeout 9 curl a.example | head", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
-            ("sh -c 'curl a.example'", Network::None, own.clone()),
-            ("curl $X", Network::None, own.clone()),
+        for (text, want) in [
+            ("ls", &[][..]),
+            ("curl https://a.example/x", &["a.example"]),
+            ("timeout 9 curl a.example | head", &["a.example"]),
+            ("sh -c 'curl a.example'", &[]),
+            ("curl $X", &[]),
         ] {
-            let line = parse_line(text);
-            assert_eq!((network(&Network::None, &line), network(&own, &line)), (alone, with), "{text}");
+            assert_eq!(named_hosts(&parse_line(text)), want, "{text}");
         }
     }
 }

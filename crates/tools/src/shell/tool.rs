@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_S_DEFAULT, COMMAND_S_MAX};
+use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_IDLE_S_MAX, COMMAND_S_MAX};
 use max_team_core::output::rendered;
 use max_team_core::policy::{Action, Repeatability};
 use max_team_sandbox::CommandOutcome;
@@ -25,13 +25,14 @@ pub(super) const SHOWN: usize = 24 << 10;
 
 /// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
 /// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, loops, `&`) needs approval each time or is
-/// refused. Nothing outside the project can be written, and only allowed hosts can be reached. Prefer the other tools
+/// refused. Nothing outside the project can be written. A host that is not allowed is asked about while the connection waits. Prefer the other tools
 /// for reading, searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {
     command: String,
-    /// Seconds. Default: 30, at most 600; in the background at most 86400.
+    /// Seconds, at most 600; in the background 86400. Default: as long as it prints or transfers something, until it does neither
+    /// for 30 seconds.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
     /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
@@ -48,7 +49,7 @@ impl RunShell {
     fn time(&self) -> Result<Duration, ToolError> {
         let (usual, most) = match self.is_background() {
             true => (BACKGROUND_S_MAX, BACKGROUND_S_MAX),
-            false => (COMMAND_S_DEFAULT, COMMAND_S_MAX),
+            false => (COMMAND_S_MAX, COMMAND_S_MAX),
         };
         match self.timeout.unwrap_or(usual) {
             seconds if seconds <= most => Ok(Duration::from_secs(seconds.into())),
@@ -57,6 +58,12 @@ impl RunShell {
             ))),
         }
     }
+}
+
+/// How long it may be idle, if it was given no time.
+fn idle(args: &RunShell) -> Option<Duration> {
+    let is_bounded = args.timeout.is_some() || args.is_background();
+    (!is_bounded).then(|| Duration::from_secs(COMMAND_IDLE_S_MAX.into()))
 }
 
 pub(crate) fn run_shell() -> Typed<RunShell> {
@@ -77,7 +84,7 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
     let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
         ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
     })?;
-    let order = ShellExec::new(cx, line, time);
+    let order = ShellExec::new(cx, line, time, idle(&args));
     if args.is_background() {
         let note = args.description.as_deref().unwrap_or_default();
         return super::background::start(cx, order, &line.shown(), note);
@@ -116,6 +123,9 @@ pub(super) fn ended(over: &CommandOutcome, time: Duration) -> String {
         (EndReason::Exited, Some(code), _) => format!("exit code {code}, {took}"),
         (EndReason::Exited, None, Some(signal)) => format!("ended by signal {signal}, {took}"),
         (EndReason::Exited, None, None) => format!("ended, {took}"),
+        (EndReason::TimedOut, ..) if u128::from(over.ms) < time.as_millis() => {
+            format!("TIMED OUT: nothing printed or transferred for {COMMAND_IDLE_S_MAX} s, ended {all}; {took}")
+        }
         (EndReason::TimedOut, ..) => format!("TIMED OUT after {} s: ended {all}", time.as_secs()),
         (EndReason::Cancelled, ..) => format!("STOPPED after {took}, {all}"),
         (EndReason::Limit(limit), ..) => format!("STOPPED for taking too much ({}), {all}; {took}", limit.name()),
@@ -152,7 +162,7 @@ mod tests {
         let timeout = &spec.schema["properties"]["timeout"];
         assert_eq!(timeout["maximum"], BACKGROUND_S_MAX);
         let words = timeout["description"].as_str().unwrap();
-        for limit in [COMMAND_S_DEFAULT, COMMAND_S_MAX, BACKGROUND_S_MAX] {
+        for limit in [COMMAND_IDLE_S_MAX, COMMAND_S_MAX, BACKGROUND_S_MAX] {
             assert!(words.contains(&limit.to_string()), "{words}");
         }
     }

@@ -18,6 +18,7 @@ mod listing;
 mod locks;
 mod logs;
 mod mentions;
+mod network;
 mod obeyed;
 mod places;
 mod planted;

@@ -1,0 +1,140 @@
+//! Connections of commands: one waits while a person is asked, and one that no person can decide is refused at once.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use max_team_testkit::{ModelServer, Reply, Script};
+use serde_json::json;
+
+use super::program::{Program, kill};
+use super::serve::{Client, is_asked, is_final, serve};
+
+/// Asks the proxy for the address in its first argument, and prints the answer.
+const GET: &str = "import http.client as h, os, sys, urllib.parse as p\n\
+    u = p.urlsplit(os.environ['HTTP_PROXY'])\n\
+    c = h.HTTPConnection(u.hostname, u.port, timeout=90)\n\
+    c.request('GET', sys.argv[1])\n\
+    a = c.getresponse()\n\
+    print(a.status, a.read().decode())\n";
+
+/// A server on this machine; returns its host and port.
+fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut asked) = (client.unwrap(), [0; 1_024]);
+            // A client may be gone.
+            let _ = client.read(&mut asked);
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nserved");
+        }
+    });
+    host
+}
+
+/// An agent that runs one command, and tells what came of it.
+fn getting(host: &str) -> ModelServer {
+    let call = Reply::new().tool("t1", "run_shell", json!({ "command": format!("python3 get.py http://{host}/") }));
+    ModelServer::start(Script::new().when(move |request| {
+        let is_result = request.body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        Some(if is_result.contains("tool_result") { Reply::text("Done.") } else { call.clone() })
+    }))
+}
+
+fn told(model: &ModelServer) -> String {
+    model.requests().last().unwrap().body["messages"].to_string()
+}
+
+fn has_networks() -> bool {
+    max_team_tools::command::engine().is_ok_and(|engine| engine.has_namespaces())
+}
+
+const FREE: &str = "Bash(python3 get.py:*)";
+
+#[test]
+fn without_a_person_a_connection_is_refused_at_once_and_a_rule_opens_it() {
+    if !has_networks() {
+        return;
+    }
+    let host = site();
+    let model = getting(&host);
+    let program = Program::with(&model).file("get.py", GET);
+    let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", FREE]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let line = format!("[no network: `{host}` was blocked; allow it with `WebFetch(domain:{host})`]");
+    assert!(told(&model).contains(&line), "{}", told(&model));
+    let rule = format!("WebFetch(domain:{host})");
+    let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", FREE, &rule]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(told(&model).contains("200 served") && !told(&model).contains("no network: `"), "{}", told(&model));
+}
+
+/// Answers the question about the command, and returns the one about its host.
+fn asked_about_host(browser: &Client) -> (String, String) {
+    let session = browser.say("get it");
+    let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
+    let first = events.until(is_asked);
+    let path = format!("/api/v1/questions/{}/answer", first["question"].as_str().unwrap());
+    assert_eq!(browser.post(&path, &json!({ "allow": true })).status, 200);
+    let second = events.until(|event| is_asked(event) && event["question"] != first["question"]);
+    (session, second["question"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_connection_waits_for_the_answer_and_always_keeps_a_rule() {
+    if !has_networks() {
+        return;
+    }
+    let host = site();
+    let model = getting(&host);
+    let program = Program::with(&model).file("get.py", GET);
+    let server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let (session, question) = asked_about_host(&browser);
+    let inbox = program.run(&["inbox", "--json"]);
+    assert!(inbox.out.contains(&host) && inbox.out.contains("send data there"), "{inbox:?}");
+    let path = format!("/api/v1/questions/{question}/answer");
+    assert_eq!(browser.post(&path, &json!({ "allow": true, "always": true })).status, 200);
+    let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
+    events.until(is_final);
+    assert!(told(&model).contains("200 served"), "{}", told(&model));
+    assert!(told(&model).contains(&format!("[hosts that the user allowed: `{host}`]")), "{}", told(&model));
+    // The rule holds from now on: only the command itself is asked about.
+    let session = browser.say("get it again");
+    let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
+    let asked = events.until(is_asked);
+    let path = format!("/api/v1/questions/{}/answer", asked["question"].as_str().unwrap());
+    assert_eq!(browser.post(&path, &json!({ "allow": true })).status, 200);
+    let mut count = 0;
+    events.until(|event| {
+        count += usize::from(is_asked(event));
+        is_final(event)
+    });
+    assert_eq!(count, 0, "no second question");
+    assert!(told(&model).contains("200 served"), "{}", told(&model));
+}
+
+#[test]
+fn after_a_kill_the_answer_repeats_nothing() {
+    if !has_networks() {
+        return;
+    }
+    let host = site();
+    let model = getting(&host);
+    let count = "import sys\nopen('ran', 'a').write('x')\n";
+    let program = Program::with(&model).file("get.py", format!("{count}{GET}"));
+    let mut server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let (session, question) = asked_about_host(&browser);
+    kill(&mut server.child);
+    drop(server);
+    let server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let path = format!("/api/v1/questions/{question}/answer");
+    assert_eq!(browser.post(&path, &json!({ "allow": true })).status, 200);
+    browser.events(&format!("?session={session}&from=0"), &[]).until(is_final);
+    assert!(told(&model).contains("it is not repeated"), "{}", told(&model));
+    assert_eq!(program.read("ran"), "x");
+}
