@@ -48,6 +48,7 @@ fn told(model: &ModelServer) -> String {
 }
 
 fn has_networks() -> bool {
+    max_team_tools::command::supervisor(Program::binary().to_owned());
     max_team_tools::command::engine().is_ok_and(|engine| engine.has_namespaces())
 }
 
@@ -60,13 +61,13 @@ fn without_a_person_a_connection_is_refused_at_once_and_a_rule_opens_it() {
     }
     let host = site();
     let model = getting(&host);
-    let program = Program::with(&model).file("get.py", GET);
+    let program = Program::with(&model).file("get.py", GET).variable("PATH", "/usr/bin:/bin");
     let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", FREE]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let line = format!("[no network: `{host}` was blocked; allow it with `WebFetch(domain:{host})`]");
     assert!(told(&model).contains(&line), "{}", told(&model));
     let rule = format!("WebFetch(domain:{host})");
-    let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", FREE, &rule]);
+    let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", &format!("{FREE} {rule}")]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(told(&model).contains("200 served") && !told(&model).contains("no network: `"), "{}", told(&model));
 }
@@ -89,14 +90,14 @@ fn a_connection_waits_for_the_answer_and_always_keeps_a_rule() {
     }
     let host = site();
     let model = getting(&host);
-    let program = Program::with(&model).file("get.py", GET);
+    let program = Program::with(&model).file("get.py", GET).variable("PATH", "/usr/bin:/bin");
     let server = serve(&program, &["--solo"]);
     let browser = Client::browser(&server);
     let (session, question) = asked_about_host(&browser);
     let inbox = program.run(&["inbox", "--json"]);
     assert!(inbox.out.contains(&host) && inbox.out.contains("send data there"), "{inbox:?}");
     let path = format!("/api/v1/questions/{question}/answer");
-    assert_eq!(browser.post(&path, &json!({ "allow": true, "always": true })).status, 200);
+    assert_eq!(browser.post(&path, &json!({ "allow": true, "until": "repository" })).status, 200);
     let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
     events.until(is_final);
     assert!(told(&model).contains("200 served"), "{}", told(&model));
@@ -107,12 +108,8 @@ fn a_connection_waits_for_the_answer_and_always_keeps_a_rule() {
     let asked = events.until(is_asked);
     let path = format!("/api/v1/questions/{}/answer", asked["question"].as_str().unwrap());
     assert_eq!(browser.post(&path, &json!({ "allow": true })).status, 200);
-    let mut count = 0;
-    events.until(|event| {
-        count += usize::from(is_asked(event));
-        is_final(event)
-    });
-    assert_eq!(count, 0, "no second question");
+    let next = events.until(|event| is_asked(event) && event["question"] != asked["question"] || is_final(event));
+    assert!(is_final(&next), "{next}");
     assert!(told(&model).contains("200 served"), "{}", told(&model));
 }
 
@@ -124,7 +121,7 @@ fn after_a_kill_the_answer_repeats_nothing() {
     let host = site();
     let model = getting(&host);
     let count = "import sys\nopen('ran', 'a').write('x')\n";
-    let program = Program::with(&model).file("get.py", format!("{count}{GET}"));
+    let program = Program::with(&model).file("get.py", format!("{count}{GET}")).variable("PATH", "/usr/bin:/bin");
     let mut server = serve(&program, &["--solo"]);
     let browser = Client::browser(&server);
     let (session, question) = asked_about_host(&browser);
