@@ -74,8 +74,10 @@ impl PlantedWatch {
             return vec![path.to_owned()];
         }
         let mut files = Vec::new();
-        let _ = walk(path, &CancellationToken::new(), &mut |path, _, kind| {
-            if !kind.is_dir() && files.len() < FOLDER_FILES_MAX {
+        let _ = walk(path, &CancellationToken::new(), &mut |path, name, kind| {
+            // No program takes a file of such a name for its own.
+            let is_moved = name.contains(".untrusted-");
+            if !kind.is_dir() && !is_moved && files.len() < FOLDER_FILES_MAX {
                 files.push(path.to_owned());
             }
             Ok(true)
