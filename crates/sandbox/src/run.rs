@@ -80,15 +80,7 @@ pub fn run_by(
         return Err(broken(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a zero byte in it")));
     }
     if cancel.is_cancelled() {
-        return Ok(CommandOutcome {
-            code: None,
-            signal: None,
-            ended: EndReason::Cancelled,
-            ms: 0,
-            appeared: Vec::new(),
-            unexamined: None,
-            bypassed: false,
-        });
+        return Ok(CommandOutcome::cancelled());
     }
     if spec.isolation.is_some() {
         system::wait_for_orphans();

@@ -298,6 +298,21 @@ pub struct CommandOutcome {
     pub bypassed: bool,
 }
 
+impl CommandOutcome {
+    /// The outcome of a command that was cancelled before it began.
+    pub(crate) fn cancelled() -> Self {
+        Self {
+            code: None,
+            signal: None,
+            ended: EndReason::Cancelled,
+            ms: 0,
+            appeared: Vec::new(),
+            unexamined: None,
+            bypassed: false,
+        }
+    }
+}
+
 /// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {

@@ -1,6 +1,11 @@
 //! The sandbox as it stands: real commands that try to get out, by every engine that this machine has.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a broken fixture must fail the test loudly")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a broken fixture must fail the test loudly"
+)]
 
 mod apart;
 mod files;

@@ -137,7 +137,7 @@ fn a_command_that_does_nothing_for_too_long_is_ended() {
         let busy = thread::spawn(move || {
             while Instant::now() < over_at {
                 noted.note();
-                thread::sleep(Duration::from_millis(200));
+                thread::park_timeout(Duration::from_millis(200));
             }
         });
         let spec = Spec { limits, activity, ..world.spec("sleep 3; echo done") };

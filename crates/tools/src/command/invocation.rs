@@ -114,7 +114,13 @@ impl<'a> Invocation<'a> {
             note.push_str(NETWORKLESS);
         }
         note.extend(network.and_then(|network| network.report(ran.as_ref().ok())));
-        let over = ran.inspect_err(|_| drop(sink(OutputSource::Output, note.as_bytes())))?;
+        let over = match ran {
+            Ok(over) => over,
+            Err(error) => {
+                sink(OutputSource::Output, note.as_bytes());
+                return Err(error);
+            }
+        };
         let opens = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| !isolation.open.is_empty());
         if let Some((isolation, built)) = opens {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
