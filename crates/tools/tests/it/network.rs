@@ -43,7 +43,7 @@ fn server() -> u16 {
             thread::spawn(move || {
                 let (mut client, mut asked) = (client.unwrap(), [0; 4_096]);
                 let read = client.read(&mut asked).unwrap_or(0);
-                let head = String::from_utf8_lossy(&asked[..read]).into_owned();
+                let head = String::from_utf8_lossy(asked.get(..read).unwrap_or_default()).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 let body = format!("served {path}");
                 let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -234,7 +234,7 @@ fn registry(dir: &Path) -> u16 {
             thread::spawn(move || {
                 let (mut client, mut asked) = (client.unwrap(), [0; 8_192]);
                 let read = client.read(&mut asked).unwrap_or(0);
-                let head = String::from_utf8_lossy(&asked[..read]).into_owned();
+                let head = String::from_utf8_lossy(asked.get(..read).unwrap_or_default()).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 let tarball = format!("http://registry.test:{port}/tiny.tgz");
                 let (kind, body) = match path.as_str() {
