@@ -30,7 +30,7 @@ pub(super) fn guard(
     judge: &dyn Fn(Vec<PathBuf>) -> Vec<AppearedPath>,
     heard: &mut dyn FnMut(AppearedPath),
 ) {
-    let mut guard = Guard { planted, events: events::Events::new(), pending: BTreeSet::new() };
+    let mut guard = FolderGuard { planted, events: events::FolderEvents::new(), pending: BTreeSet::new() };
     guard.pending.extend(planted.folders.iter().cloned());
     let mut due = Some(Instant::now() + SETTLE);
     loop {
@@ -59,14 +59,14 @@ enum Woken {
     Time,
 }
 
-struct Guard<'a> {
+struct FolderGuard<'a> {
     planted: &'a PlantedFiles,
-    events: events::Events,
+    events: events::FolderEvents,
     /// New names, and folders that have to be looked over.
     pending: BTreeSet<PathBuf>,
 }
 
-impl Guard<'_> {
+impl FolderGuard<'_> {
     fn wait(&mut self, end: &PipeReader, until: Option<Instant>) -> Woken {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -135,13 +135,13 @@ mod events {
     const CHUNK: usize = 64 << 10;
 
     /// The system's events for the watched folders.
-    pub(super) struct Events {
+    pub(super) struct FolderEvents {
         file: Option<OwnedFd>,
         folders: HashMap<i32, PathBuf>,
         is_complete: bool,
     }
 
-    impl Events {
+    impl FolderEvents {
         pub(super) fn new() -> Self {
             let file = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
             Self { is_complete: file.is_some(), file, folders: HashMap::new() }
@@ -194,9 +194,9 @@ mod events {
     use std::path::{Path, PathBuf};
 
     /// No events here.
-    pub(super) struct Events;
+    pub(super) struct FolderEvents;
 
-    impl Events {
+    impl FolderEvents {
         pub(super) fn new() -> Self {
             Self
         }
