@@ -77,7 +77,7 @@ impl fmt::Debug for HostRules {
 /// A host that a person is asked about.
 #[derive(Debug)]
 pub struct HostQuestion {
-    /// The connection.
+    /// The connection that is asked about.
     pub action: Action,
     /// Takes the answer.
     pub answer: watch::Sender<Option<bool>>,
@@ -136,7 +136,7 @@ impl CommandNetwork {
     }
 }
 
-/// Who may connect where, and what has been refused.
+/// Admits the connections of one command, and notes those that were refused.
 #[derive(Debug)]
 struct CommandHosts {
     rules: HostRules,

@@ -196,7 +196,7 @@ impl JudgedAction<'_> {
         let is_command = self.action.kind == ActionKind::Execute || self.action.asking_call().is_some();
         let opens = |rule: &Rule| match rule {
             rule if is_local => rule.names_host(),
-            // A program sends whatever it likes, so only a domain opens anything to it.
+            // A program can send any data, so only a rule for a domain opens a host to it.
             rule if is_command => rule.names_domain(),
             // An answer about a click in the browser must not open every host to it.
             rule => rule.is_of_hosts() || self.tool != rule::BROWSER,
