@@ -77,10 +77,6 @@ impl fmt::Debug for HostRules {
 /// A host that a person is asked about.
 #[derive(Debug)]
 pub struct HostQuestion {
-<<<<<<< HEAD
-    /// The connection that is asked about.
-=======
->>>>>>> 00450ae6 (tests: name the rule that an answer about a host can keep)
     pub action: Action,
     /// Takes the answer.
     pub answer: watch::Sender<Option<bool>>,
