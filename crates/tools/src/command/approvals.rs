@@ -28,8 +28,8 @@ static APPROVALS: LazyLock<Option<Arc<File>>> = LazyLock::new(|| shared_file().o
 pub(super) enum Approval {
     /// A file with this content.
     File(PathBuf, Hash),
-    /// All files with these patterns, while the command with this number runs.
-    Rows(u64, Vec<String>),
+    /// All files with these patterns in these folders, while the command with this number runs.
+    Rows { number: u64, folders: Vec<PathBuf>, patterns: Vec<String> },
     /// The command with this number has ended.
     Ended(u64),
 }
@@ -38,7 +38,8 @@ pub(super) enum Approval {
 #[derive(Debug, Default)]
 pub(super) struct ApprovedFiles {
     files: Vec<(PathBuf, Hash)>,
-    patterns: Vec<String>,
+    /// Patterns with the folders in which they are open.
+    rows: Vec<(Vec<PathBuf>, Vec<String>)>,
 }
 
 impl ApprovedFiles {
@@ -52,17 +53,20 @@ impl ApprovedFiles {
         for line in bytes.split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(Approval::File(path, hash)) => files.push((path, hash)),
-                Ok(Approval::Rows(number, patterns)) => rows.push((number, patterns)),
+                Ok(Approval::Rows { number, folders, patterns }) => rows.push((number, (folders, patterns))),
                 Ok(Approval::Ended(number)) => rows.retain(|(running, _)| *running != number),
                 Err(_) => {}
             }
         }
-        Self { files, patterns: rows.into_iter().flat_map(|(_, patterns)| patterns).collect() }
+        Self { files, rows: rows.into_iter().map(|(_, open)| open).collect() }
     }
 
-    /// Whether a running command that was approved may make files of this name.
-    pub(super) fn opens(&self, path: &str) -> bool {
-        row_at(path).is_some_and(|row| self.patterns.iter().any(|pattern| pattern == row.pattern))
+    /// Whether a running command that was approved may make the file at this path, which has this name in its folder.
+    pub(super) fn opens(&self, path: &Path, name: &str) -> bool {
+        let Some(row) = row_at(name) else { return false };
+        self.rows.iter().any(|(folders, patterns)| {
+            folders.iter().any(|folder| path.starts_with(folder)) && patterns.iter().any(|open| open == row.pattern)
+        })
     }
 
     /// Whether the file at this path was approved with its present content.

@@ -50,7 +50,7 @@ impl PlantedWatch {
         for (path, files) in found {
             let name = self.planted.place(&path).map(|(_, name)| name).unwrap_or_default();
             let (fine, alien): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(is_fine);
-            if alien.is_empty() || approved.opens(&name) || self.leads_to_known_repository(&path) {
+            if alien.is_empty() || approved.opens(&path, &name) || self.leads_to_known_repository(&path) {
                 continue;
             }
             // Only a folder with approved or tracked files in it is taken apart.

@@ -64,7 +64,7 @@ impl PlantedFiles {
         }
         let is_named = (1..=parts.len()).any(|upto| {
             let name = parts.get(..upto).unwrap_or_default().join("/");
-            self.is_named(folder, &name) && !approved.opens(&name)
+            self.is_named(folder, &name) && !approved.opens(path, &name)
         });
         is_named && !approved.holds(path) && !self.tracked(&[path.to_owned()]).holds(path)
     }

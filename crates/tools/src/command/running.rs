@@ -36,7 +36,8 @@ impl RunningCommand {
         }
         running.push(Arc::downgrade(&own));
         if !own.planted.open.is_empty() {
-            approvals::add(&Approval::Rows(own.number, own.planted.open.clone()));
+            let (folders, patterns) = (own.planted.folders.clone(), own.planted.open.clone());
+            approvals::add(&Approval::Rows { number: own.number, folders, patterns });
         }
         own
     }
