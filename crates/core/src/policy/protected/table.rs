@@ -39,8 +39,8 @@ pub const PROTECTED: &[ProtectedRow] = &[
     // Also a common name for files of other programs, so an approval may change it.
     ProtectedRow { pattern: "/config.yaml", reach: ProtectedReason::Configures, by: MAX_TEAM, is_held: false },
     held(".git", ProtectedReason::Runs, "git (hooks, filters, settings)"),
-    held(".hg", ProtectedReason::Runs, "Mercurial (hooks, settings)"),
-    held(".jj", ProtectedReason::Runs, "Jujutsu (settings)"),
+    held(".hg", ProtectedReason::Runs, "Mercurial"),
+    held(".jj", ProtectedReason::Runs, "Jujutsu"),
     ProtectedRow { pattern: "logs/audit.jsonl", reach: ProtectedReason::Records, by: MAX_TEAM, is_held: true },
     // Instructions of coding agents.
     instructs("AGENTS.md", AGENTS),
