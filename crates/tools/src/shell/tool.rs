@@ -25,13 +25,13 @@ pub(super) const SHOWN: usize = 24 << 10;
 
 /// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
 /// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, loops, `&`) needs approval each time or is
-/// refused. Nothing outside the project can be written. Hosts that are not allowed are asked about. Prefer the other tools
-/// for reading, searching, editing and git.
+/// refused. Only the project can be written; the user is asked about new hosts. Prefer the other tools for reading,
+/// searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {
     command: String,
-    /// Seconds, at most 600; in the background 86400. Default: until it prints and transfers nothing for 30 seconds.
+    /// Seconds, at most 600; in the background 86400. Default: until 30 pass without output or transfer.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
     /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
