@@ -132,7 +132,7 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
         _ => ended,
     };
     let mut appeared = before.appeared();
-    let (swept, unexamined) = file_watch.finish().map_or_else(|why| (Vec::new(), Some(why)), |swept| (swept, None));
+    let (swept, unexamined) = file_watch.finish();
     appeared.extend(swept);
     let bypassed = system::has_bypassed(&order);
     drop(scratch);

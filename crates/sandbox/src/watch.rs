@@ -62,8 +62,8 @@ pub trait FileWatch: Send {
     /// Works while the command runs, until `end` can be read. `heard` takes each file that was moved.
     fn guard(&mut self, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath));
 
-    /// Looks once no process of the command is left; returns what was moved. An error says why it could not look.
-    fn sweep(&mut self) -> Result<Vec<AppearedPath>, String>;
+    /// Looks once no process of the command is left; returns the files that were moved, and why there may be more, if so.
+    fn sweep(&mut self) -> (Vec<AppearedPath>, Option<String>);
 }
 
 /// Runs a program of our own beside the command, from a [`FileWatch`].
@@ -112,15 +112,16 @@ impl CommandWatch {
     }
 
     /// Looks once more when the command has ended.
-    pub(crate) fn finish(self) -> Result<Vec<AppearedPath>, String> {
+    pub(crate) fn finish(self) -> (Vec<AppearedPath>, Option<String>) {
+        let broken = |why: &str| (Vec::new(), Some(why.to_owned()));
         match self {
-            Self::None => Ok(Vec::new()),
+            Self::None => (Vec::new(), None),
             Self::Made(mut watch) => watch.sweep(),
             Self::Guards(ending, thread) => {
                 drop(ending);
-                thread.join().map_err(|_| "their watch has crashed".to_owned())?.sweep()
+                thread.join().map_or_else(|_| broken("their watch has crashed"), |mut watch| watch.sweep())
             }
-            Self::Broken => Err("their watch could not be started".to_owned()),
+            Self::Broken => broken("their watch could not be started"),
         }
     }
 }

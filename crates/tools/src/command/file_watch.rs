@@ -74,15 +74,18 @@ impl PlantedWatch {
             return vec![path.to_owned()];
         }
         let mut files = Vec::new();
-        let _ = walk(path, &CancellationToken::new(), &mut |path, name, kind| {
+        let looked = walk(path, &CancellationToken::new(), &mut |path, _, kind| {
             // No program takes a file of such a name for its own.
-            let is_moved = name.contains(".untrusted-");
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+            let is_moved = ending.strip_prefix("untrusted-").is_some_and(|number| number.parse::<u128>().is_ok());
             if !kind.is_dir() && !is_moved && files.len() < FOLDER_FILES_MAX {
                 files.push(path.to_owned());
             }
             Ok(true)
         });
-        if files.len() >= FOLDER_FILES_MAX { vec![path.to_owned()] } else { files }
+        // A folder that cannot be looked over is judged as a whole.
+        let is_whole = looked.is_ok_and(|unread| unread.is_empty()) && files.len() < FOLDER_FILES_MAX;
+        if is_whole { files } else { vec![path.to_owned()] }
     }
 
     /// Whether a `.git` file leads into a repository that was there, as that of a submodule does. Its settings are the user's.
@@ -122,11 +125,13 @@ impl FileWatch for PlantedWatch {
         });
     }
 
-    fn sweep(&mut self) -> Result<Vec<AppearedPath>, String> {
-        let mut found = Vec::new();
+    fn sweep(&mut self) -> (Vec<AppearedPath>, Option<String>) {
+        let (mut found, mut unexamined) = (Vec::new(), None);
         for folder in &self.planted.folders {
-            found.extend(self.planted.find(folder, folder)?);
+            let (more, why) = self.planted.find(folder);
+            found.extend(more);
+            unexamined = unexamined.or(why);
         }
-        Ok(self.move_away(found))
+        (self.move_away(found), unexamined)
     }
 }

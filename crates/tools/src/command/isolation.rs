@@ -1,6 +1,6 @@
 //! The sandbox of one agent's commands: its folder, what it may see, which hosts it may reach.
 //!
-//! Commands may write the folder, except protected files ([`max_team_core::policy::kept`]) and git's own settings.
+//! Commands may write the folder, except protected files ([`max_team_core::policy::PROTECTED`]) and `.git`.
 //! What is hidden from the agent is hidden from its commands.
 
 use std::fs;

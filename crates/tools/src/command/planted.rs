@@ -82,29 +82,28 @@ impl PlantedFiles {
         self.git.as_deref().map(|git| TrackedFiles::of(git, &self.trees, paths)).unwrap_or_default()
     }
 
-    /// Everything beneath a folder that the command must not make and that was not there.
-    pub(super) fn find(&self, folder: &Path, beneath: &Path) -> Result<Vec<PathBuf>, String> {
-        let prefix = beneath.strip_prefix(folder).map(|rest| rest.to_string_lossy().into_owned()).unwrap_or_default();
+    /// Everything beneath a folder that the command must not make and that was not there, and why there may be more of it.
+    pub(super) fn find(&self, folder: &Path) -> (Vec<PathBuf>, Option<String>) {
         let sight = self.rules.as_ref().map(|rules| sight(rules, folder));
         let mut found = Vec::new();
-        let looked = walk(beneath, &CancellationToken::new(), &mut |path, name, kind| {
-            let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-            let own = name.rsplit('/').next().unwrap_or(&name);
-            let is_denied = sight.as_ref().is_some_and(|sight| !sight.allows_change(&name));
+        let looked = walk(folder, &CancellationToken::new(), &mut |path, name, kind| {
+            let own = name.rsplit('/').next().unwrap_or(name);
+            let is_denied = sight.as_ref().is_some_and(|sight| !sight.allows_change(name));
             if !is_denied && kind.is_dir() && is_dependency_folder(own) {
                 return Ok(false);
             }
-            let is_found = is_denied || self.is_named(folder, &name);
+            let is_found = is_denied || self.is_named(folder, name);
             if is_found && !self.was_there(path) {
                 found.push(path.to_owned());
             }
             Ok(!is_found && own != ".git")
         });
-        let unread = looked.map_err(|error| error.to_string())?;
-        match unread.iter().find(|folder| !self.was_there(folder)) {
-            Some(dark) => Err(format!("`{}` cannot be read any more", dark.display())),
-            None => Ok(found),
-        }
+        let dark = |unread: Vec<PathBuf>| unread.into_iter().find(|folder| !self.was_there(folder));
+        let why = match looked {
+            Ok(unread) => dark(unread).map(|folder| format!("`{}` cannot be read any more", folder.display())),
+            Err(error) => Some(error.to_string()),
+        };
+        (found, why)
     }
 }
 

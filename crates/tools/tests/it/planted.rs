@@ -168,6 +168,21 @@ fn nothing_that_a_test_or_a_check_plants_is_left() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_read_hides_nothing_that_was_planted() {
+    let project = Project::new();
+    let script = "mkdir -p a/dark a/.claude/agents a/.cursor/rules/x.untrusted-1; echo evil > a/.envrc; \
+                  echo evil > a/.claude/agents/x.md; echo evil > a/.cursor/rules/x.untrusted-1/x.mdc; \
+                  chmod 000 a/dark a/.claude/agents";
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    let sandbox = CommandSandbox::around(&project.root);
+    let ran = run(&argv, &project.root, Duration::from_secs(60), Some(&sandbox), &CancellationToken::new());
+    assert!(ran.is_err_and(|error| error.to_string().contains("a/dark")));
+    for name in ["a/.envrc", "a/.claude", "a/.cursor"] {
+        assert!(!project.there(name) && project.there(&format!("{name}.untrusted-1")), "{name}");
+    }
+}
+
+#[test]
 fn what_a_command_plants_that_lives_on_is_gone_while_it_runs() {
     let project = Project::new();
     let script =
