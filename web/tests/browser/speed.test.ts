@@ -39,6 +39,26 @@ async function meter(page: Page): Promise<() => Promise<number>> {
   };
 }
 
+/** Milliseconds that a fixed drawing takes now. The limits are multiples of it: machines differ, and one machine differs from hour to hour. */
+async function fixedDrawing(page: Page, used: () => Promise<number>): Promise<number> {
+  const times: number[] = [];
+  for (let nth = 0; nth < 5; nth += 1) {
+    const start = await used();
+    await page.evaluate(() => {
+      const box = document.body.appendChild(document.createElement('div'));
+      for (let line = 0; line < 400; line += 1) {
+        const row = box.appendChild(document.createElement('p'));
+        for (let part = 0; part < 5; part += 1) row.appendChild(document.createElement('span')).textContent = `part ${part} of line ${line} `;
+      }
+      box.getBoundingClientRect();
+      box.remove();
+      return new Promise(requestAnimationFrame);
+    });
+    times.push((await used()) - start);
+  }
+  return times.sort((a, b) => a - b)[2]!;
+}
+
 async function withPage(body: (opened: Opened) => Promise<void>) {
   const opened = await openPage(browser, server, state);
   await body(opened);
@@ -46,7 +66,7 @@ async function withPage(body: (opened: Opened) => Promise<void>) {
   assert.deepEqual(opened.faults, []);
 }
 
-test('a plan with 500 tasks is drawn within 100 ms, and no frame takes longer while it is scrolled', () =>
+test('a plan with 500 tasks is drawn in the time of three fixed drawings, and a scrolled frame in the time of two', () =>
   withPage(async ({ page, go }) => {
     const session = await propose(page);
     const used = await meter(page);
@@ -67,13 +87,14 @@ test('a plan with 500 tasks is drawn within 100 ms, and no frame takes longer wh
       }, step);
       frames.push((await used()) - start);
     }
-    assert.ok(Math.min(...drawn) < 100, `drawn in ${Math.round(Math.min(...drawn))} ms`);
-    assert.ok(Math.max(...frames) < 100, `a frame took ${Math.round(Math.max(...frames))} ms`);
+    const fixed = await fixedDrawing(page, used);
+    assert.ok(Math.min(...drawn) < 3 * fixed, `drawn in ${Math.round(Math.min(...drawn))} ms; a fixed drawing takes ${Math.round(fixed)} ms`);
+    assert.ok(Math.max(...frames) < 2 * fixed, `a frame took ${Math.round(Math.max(...frames))} ms; a fixed drawing takes ${Math.round(fixed)} ms`);
     await page.locator('.graph-scroll').evaluate((box) => box.scrollTo(box.scrollWidth, box.scrollHeight));
     await page.locator('.node', { hasText: 'Task number 499' }).waitFor();
   }));
 
-test('a run of 1,000 events is replayed at 30 frames a second', () =>
+test('a run of 1,000 events is replayed, each frame in the time of one fixed drawing', () =>
   withPage(async ({ page, go }) => {
     await page.goto(`${server.url}/#/new`);
     await page.getByRole('textbox', { name: 'Message' }).fill('go on for long');
@@ -100,5 +121,6 @@ test('a run of 1,000 events is replayed at 30 frames a second', () =>
       [moves, count],
     );
     const each = ((await used()) - start) / moves;
-    assert.ok(each <= 1000 / 30, `${each.toFixed(1)} ms for a frame`);
+    const fixed = await fixedDrawing(page, used);
+    assert.ok(each <= fixed, `${each.toFixed(1)} ms for a frame; a fixed drawing takes ${fixed.toFixed(1)} ms`);
   }));
