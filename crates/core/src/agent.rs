@@ -78,6 +78,9 @@ pub struct Settings {
     /// The project's own test commands: they need no question, and `allowed_commands` holds for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<Vec<String>>,
+    /// Whether its commands run in a sandbox with a file tree and a network of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sandboxed: bool,
     /// When a conversation is compacted, and by which model.
     #[serde(default)]
     pub compaction: Compaction,
@@ -123,6 +126,7 @@ impl Settings {
             owns: None,
             checks: Vec::new(),
             tests: Vec::new(),
+            sandboxed: false,
             compaction: Compaction::default(),
             turn_ms: None,
         }
@@ -138,6 +142,7 @@ impl Settings {
             owns: self.owns.as_deref(),
             checks: &self.checks,
             tests: &self.tests,
+            sandboxed: self.sandboxed,
             ..Rules::new(self.mode, &self.constraints)
         }
     }

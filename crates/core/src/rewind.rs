@@ -14,7 +14,7 @@ use crate::hash::Hash;
 use crate::message::Principal;
 use crate::policy::command_line::{RedirectTarget, SimpleCommand};
 use crate::policy::program::{self, CommandEffect};
-use crate::policy::{Action, ActionKind, CommandLine, Repeatability};
+use crate::policy::{Action, ActionKind, CommandLine, CommandReach, Repeatability};
 
 /// Write permission of owner, group and others.
 const WRITE: u16 = 0o222;
@@ -439,7 +439,10 @@ pub fn standing_steps<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> B
 /// Whether a call may change files that it does not name, so that the tree is scanned before and after it.
 pub fn is_opaque(class: Repeatability, action: &Action) -> bool {
     match action.kind {
-        ActionKind::Execute => class == Repeatability::Opaque && !action.line.as_ref().is_some_and(only_looks),
+        ActionKind::Execute => {
+            let changes = class == Repeatability::Opaque && action.reach != CommandReach::ReadOnly;
+            changes && !action.line.as_ref().is_some_and(only_looks)
+        }
         ActionKind::Merge => true,
         _ => false,
     }

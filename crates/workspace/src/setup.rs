@@ -19,6 +19,7 @@ use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, Options, Remember, Runtime, RuntimeError, TeamHandle, TeamReader, new_id,
 };
+use max_team_tools::command::{self, Engine};
 use max_team_tools::{ChromiumRenderer, RecordedPages, Registry, Services, ToolSources, project};
 
 use crate::config::choice::{Durability, ExtractWhen, Language, Level};
@@ -247,7 +248,13 @@ pub fn permitted(
     let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
     let guarded = given.flat_map(|file| names(&file)).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
-    Ok(Settings { mode, permissions, tests: test_commands(config, root), ..settings })
+    let sandboxed = is_sandboxed(config);
+    Ok(Settings { mode, permissions, tests: test_commands(config, root), sandboxed, ..settings })
+}
+
+/// Whether commands run in a sandbox with a file tree and a network of its own.
+fn is_sandboxed(config: &Config) -> bool {
+    config.project.sandbox && command::engine().is_ok_and(Engine::has_namespaces)
 }
 
 /// The test commands of the project, which need no question while the sandbox is on.

@@ -25,6 +25,7 @@ impl Settings {
         // The checks were approved for the owner of the task alone.
         self.checks.clear();
         self.tests.clone_from(&caller.tests);
+        self.sandboxed &= caller.sandboxed;
         if caller.owns.is_some() {
             self.owns.clone_from(&caller.owns);
         }
@@ -153,7 +154,7 @@ mod tests {
     use crate::agent::tests::settings;
     use crate::policy::command_line::{CommandLine, SimpleCommand};
     use crate::policy::rule::{Anchors, Origin, RuleScope};
-    use crate::policy::{Action, ActionKind, Mode, ShellSyntax, judge};
+    use crate::policy::{Action, ActionKind, CommandReach, Mode, ShellSyntax, judge};
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -282,12 +283,13 @@ mod tests {
         let modes = || select(Mode::NAMES.map(|(_, mode)| mode).to_vec());
         let within = proptest::collection::vec(modes(), 0..2);
         let owns = proptest::option::of(some(&["src/**", "docs/**"]));
-        (constraints(), permissions(), modes(), within, any::<bool>(), owns).prop_map(
-            |(constraints, permissions, mode, within, approved, owns)| Settings {
+        (constraints(), permissions(), modes(), within, any::<bool>(), any::<bool>(), owns).prop_map(
+            |(constraints, permissions, mode, within, approved, sandboxed, owns)| Settings {
                 permissions,
                 mode,
                 within,
                 approved,
+                sandboxed,
                 owns,
                 ..settings(&constraints)
             },
@@ -310,7 +312,16 @@ mod tests {
             .prop_map(|(kind, path)| Action { kind, ..Action::read(path) });
         let fetch = select(vec!["a.org", "x.a.org", "b.org", "c.org"])
             .prop_map(|host| Action { kind: ActionKind::Fetch, ..Action::read(host) });
-        let lines = ["go test ./...", "cat src/b.rs", "touch docs/a.md", "rm src/b.rs", "ls", "curl b.org", "git log"];
+        let lines = [
+            "go test ./...",
+            "python3 -c x",
+            "cat src/b.rs",
+            "touch docs/a.md",
+            "rm src/b.rs",
+            "ls",
+            "curl b.org",
+            "git log",
+        ];
         let run = select(lines.to_vec()).prop_map(|text| {
             let argv = words(&text.split_whitespace().collect::<Vec<_>>());
             let part = SimpleCommand { argv, ..SimpleCommand::default() };
@@ -338,8 +349,14 @@ mod tests {
             action in action(),
         ) {
             let bounded = own.clone().bounded_by(&caller);
-            let verdict = |settings: &Settings| judge(&settings.rules(), "a_tool", &action).verdict;
-            prop_assert!(verdict(&bounded) >= verdict(&caller), "{bounded:?}");
+            let judged = |settings: &Settings| judge(&settings.rules(), "a_tool", &action);
+            let verdict = |settings: &Settings| judged(settings).verdict;
+            // A run that changes nothing is compared with what the caller may do if it changes nothing.
+            let looks = judged(&bounded).reach == CommandReach::ReadOnly;
+            let constraints = Constraints { read_only: true, ..caller.constraints.clone() };
+            let still = Settings { constraints, ..caller.clone() };
+            let most = if looks { verdict(&still).min(verdict(&caller)) } else { verdict(&caller) };
+            prop_assert!(verdict(&bounded) >= most, "{bounded:?}");
             // Twice removed is no freer either, and being bounded again changes nothing.
             prop_assert_eq!(&bounded.clone().bounded_by(&caller), &bounded);
         }

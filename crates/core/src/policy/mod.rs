@@ -13,6 +13,7 @@ mod judge;
 pub mod lint;
 pub mod program;
 mod protected;
+mod reach;
 mod reason;
 mod recourse;
 pub mod rule;
@@ -30,6 +31,7 @@ pub use protected::{
     GitAccess, PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, git_access, is_dependency_folder,
     is_row_folder, protecting_row, row_at, sandbox_rows, team_config_row,
 };
+pub use reach::CommandReach;
 pub use reason::{DangerReason, HiddenReason, RemoteEffect};
 pub use recourse::Recourse;
 pub use rule::{Rule, is_local_host};
@@ -120,6 +122,9 @@ pub struct Action {
     /// Paths that are links, with their targets: a denial applies to both ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<(String, String)>,
+    /// The sandbox that the verdict named, if it is a command.
+    #[serde(default, skip_serializing_if = "CommandReach::is_default")]
+    pub reach: CommandReach,
     /// Parameters of the call that rules can match (`run_in_background`, `model`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
@@ -139,6 +144,7 @@ impl Action {
             after: None,
             line: None,
             links: Vec::new(),
+            reach: CommandReach::default(),
             parameters: Vec::new(),
             said: String::new(),
         }
@@ -189,11 +195,18 @@ impl Action {
         }
     }
 
+    /// Whether the call says that its command changes files.
+    pub fn writes(&self) -> bool {
+        self.parameter(WRITES) == Some("true")
+    }
+
     fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()))
     }
 }
 
+/// The parameter of a command that says that it changes files.
+pub const WRITES: &str = "writes";
 /// Parameters of questions that a call asks while it is under way.
 const ASKED_BY_CALL: &str = "asked_by_call";
 const AT_ADDRESS: &str = "at_address";

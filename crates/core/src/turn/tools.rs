@@ -15,7 +15,8 @@ use crate::id::QuestionId;
 use crate::interrupt;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX};
 use crate::policy::{
-    self, Action, ActionKind, Basis, DecidedBy, MergeDecision, Mode, Recourse, Repeatability, Rules, Verdict,
+    self, Action, ActionKind, Basis, CommandReach, DecidedBy, MergeDecision, Mode, Recourse, Repeatability, Rules,
+    Verdict,
 };
 
 /// The tool that hands over a structured answer.
@@ -86,6 +87,7 @@ impl Turn {
             ..settings.map_or_else(|| Rules::new(Mode::Default, &free), |settings| settings.rules())
         };
         let judgement = policy::judge(&rules, &call.tool, &action);
+        let action = Action { reach: judgement.reach, ..action };
         match judgement.verdict {
             Verdict::Allow => {
                 let bases = judgement.all_bases().to_vec();
@@ -154,7 +156,10 @@ impl Turn {
         }
         if answer.allow {
             let attended = matches!(answer.by, DecidedBy::Person(_));
-            let intent = intent(call, action.clone(), class, Approval::Question(question), attended);
+            // The person has seen the whole line; any other yes leaves the sandbox as it was judged.
+            let reach = if attended { CommandReach::Project } else { action.reach };
+            let intent =
+                intent(call, Action { reach, ..action.clone() }, class, Approval::Question(question), attended);
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }

@@ -35,7 +35,7 @@ impl Agent {
 
     fn over_at_once(&mut self, key: String, action: &Action, attended: bool) -> Option<TurnInput> {
         let started = Instant::now();
-        let cx = self.tool_context(&key, attended);
+        let cx = self.tool_context(&key, action.reach, attended);
         let call = self.turn.call(&key)?;
         let brief = || self.frame.registry.run_inline(&cx, &call.tool, &call.input, action);
         // A tool that panics here panics on a thread of its own, too, and is reported then.

@@ -12,7 +12,7 @@ use max_team_core::chat::{Answer, Message, Part, PartialAnswer};
 use max_team_core::event::{LlmIntent, LlmOutcome, ToolOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
-use max_team_core::policy::{Action, ActionKind, MergeDecision, Repeatability};
+use max_team_core::policy::{Action, ActionKind, CommandReach, MergeDecision, Repeatability};
 use max_team_core::rewind::FilesChanged;
 use max_team_core::turn::{
     PrepareError, PreparedCall, SETTLE, STRUCTURED_OUTPUT, TurnEffect, TurnInput, call_key, json_in,
@@ -256,7 +256,7 @@ impl Agent {
             return Box::pin(async move { EffectDone { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.restart.resumed);
-        let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, action.reach, attended));
         let (session, stream) = (self.active.session, self.turn.stream.clone());
         let cancel = self.running.cancel.clone();
         let (shared, seen, key_of) = (Arc::clone(&self.active.shared), Arc::clone(&self.commands.seen), key.clone());
@@ -297,11 +297,11 @@ impl Agent {
         })
     }
 
-    /// The context of a call.
-    pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> ToolContext {
+    /// The context of a call, with the sandbox that its verdict named.
+    pub(super) fn tool_context(&mut self, key: &str, reach: CommandReach, attended: bool) -> ToolContext {
         let mut cx = self.context();
         cx.progress = self.progress(key);
-        cx.sandbox = Arc::new(CommandSandbox { attended, moved: Arc::default(), ..CommandSandbox::clone(&cx.sandbox) });
+        cx.sandbox = Arc::new(CommandSandbox { attended, moved: Arc::default(), ..cx.sandbox.within(reach) });
         cx
     }
 

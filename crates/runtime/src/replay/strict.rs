@@ -312,6 +312,7 @@ impl Today<'_> {
                 teammate.settings.owns.clone_from(&then.owns);
                 teammate.settings.checks.clone_from(&then.checks);
                 teammate.settings.tests.clone_from(&then.tests);
+                teammate.settings.sandboxed = then.sandboxed;
                 (teammate.settings.budget_nano, teammate.settings.budget_tokens) =
                     (then.budget_nano, then.budget_tokens);
                 teammate.settings.approved = then.approved;

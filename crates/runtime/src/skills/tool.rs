@@ -104,7 +104,12 @@ impl SkillTool {
         let ran = shell.action(cx, &args).and_then(|action| {
             let judged = cx.policy.judge(SHELL, &action);
             match judged.verdict {
-                Verdict::Allow => shell.call(cx, args, &action, false).map(|output| printed(&output)),
+                Verdict::Allow => {
+                    let sandbox = Arc::new(cx.sandbox.within(judged.reach));
+                    let (cx, action) =
+                        (ToolContext { sandbox, ..cx.clone() }, Action { reach: judged.reach, ..action });
+                    shell.call(&cx, args, &action, false).map(|output| printed(&output))
+                }
                 Verdict::Ask => Ok(fill::unrun(
                     command,
                     &format!("it needs the user's yes ({}); run it with `{SHELL}` if you need it", judged.rule),

@@ -29,6 +29,10 @@ const GIT_SETTINGS: [(&str, &str); 2] = [("safe.bareRepository", "explicit"), ("
 /// A setting for git that may write in `.git`: hooks run code of the project, which must not write there.
 const NO_HOOKS: (&str, &str) = ("core.hooksPath", "/dev/null");
 
+/// Told after a command that could not change a file because of its verdict.
+const LOOKED: &str = "[denied: without `writes: true` this line can change nothing but files in `/tmp`, and reach \
+                      no host. If it must change the project, call again with `writes: true`]\n";
+
 /// The output folder of build tools in a read-only project; it is removed with the command.
 const SCRATCH: [(&str, &str); 4] = [
     ("CARGO_TARGET_DIR", "/tmp/target"),
@@ -104,13 +108,11 @@ impl<'a> Invocation<'a> {
         let (mut is_barred, mut is_cut_off) = (OutputHint::of(&DENIED_WRITE), OutputHint::of(&NO_NETWORK));
         let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
             is_barred.hear(bytes);
-            if is_networkless {
-                is_cut_off.hear(bytes);
-            }
+            is_cut_off.hear(bytes);
             sink(out, bytes)
         });
         let mut note = String::new();
-        if is_cut_off.is_heard {
+        if is_networkless && is_cut_off.is_heard {
             note.push_str(NETWORKLESS);
         }
         note.extend(network.and_then(|network| network.report(ran.as_ref().ok())));
@@ -130,7 +132,10 @@ impl<'a> Invocation<'a> {
             isolation.moved.note(&over.appeared);
         }
         let moved: Vec<MovedFile> = over.appeared.iter().map(moved_file).collect();
-        let barred = built.as_ref().filter(|_| is_barred.is_heard).and_then(barred);
+        let barred = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| {
+            is_barred.is_heard || (isolation.may_write_if_said && is_cut_off.is_heard)
+        });
+        let barred = barred.and_then(|(isolation, built)| barred_note(isolation, built));
         let note = moved_note(&moved) + &barred.unwrap_or_default() + &note;
         if !note.is_empty() {
             sink(OutputSource::Output, note.as_bytes());
@@ -261,8 +266,14 @@ impl OutputHint {
     }
 }
 
-/// What to do about a protected file that the sandbox did not let the command change.
-fn barred(built: &BuiltSandbox) -> Option<String> {
+/// What to do about a file that the sandbox did not let the command change.
+fn barred_note(sandbox: &CommandSandbox, built: &BuiltSandbox) -> Option<String> {
+    if sandbox.may_write_if_said {
+        return Some(LOOKED.to_owned());
+    }
+    if sandbox.read_only {
+        return Some("[nothing can be changed here but files in `/tmp`]\n".to_owned());
+    }
     let shown = &built.shown;
     (!shown.is_empty()).then(|| {
         format!(

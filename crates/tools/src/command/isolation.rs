@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::limits::NESTED_PROTECTED_MAX;
-use max_team_core::policy::{GitAccess, ProtectedRow, Visibility};
+use max_team_core::policy::{CommandReach, GitAccess, ProtectedRow, Visibility};
 use max_team_sandbox::{AppearedListener, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,10 @@ pub struct CommandSandbox {
     pub also: Vec<PathBuf>,
     /// Whether they can write nothing at all.
     pub read_only: bool,
+    /// Whether only the verdict on this command makes it read-only: a call that says that it writes may be allowed to.
+    pub may_write_if_said: bool,
+    /// Whether repositories are hidden, because their history may hold hidden files.
+    pub hides_history: bool,
     /// Further folders that they only read.
     pub reads: Vec<PathBuf>,
     /// What the agent can see.
@@ -69,6 +73,8 @@ impl CommandSandbox {
             root: root.into(),
             also: Vec::new(),
             read_only: false,
+            may_write_if_said: false,
+            hides_history: false,
             reads: Vec::new(),
             sight: Arc::default(),
             network: Network::Proxy,
@@ -97,6 +103,24 @@ impl CommandSandbox {
         }));
         let order = WatchOrder { text, notes: RunningCommand::approvals(), listener: Some(listener) };
         Some((order, running))
+    }
+
+    /// The sandbox that a verdict named: never a wider one than the agent's own.
+    #[must_use]
+    pub fn within(&self, reach: CommandReach) -> Self {
+        match reach {
+            CommandReach::Project => self.clone(),
+            CommandReach::ReadOnly => Self {
+                // Also if the user has turned it off since the verdict.
+                on: true,
+                also: Vec::new(),
+                read_only: true,
+                may_write_if_said: !self.read_only,
+                hides_history: !self.sight.for_scan().is_whole(),
+                network: Network::None,
+                ..self.clone()
+            },
+        }
     }
 
     /// Protected files that the command may change and that are there now, but were not before.
@@ -128,7 +152,8 @@ impl CommandSandbox {
             isolation.writable.truncate(1);
         }
         // A folder that is gone meanwhile cannot be read.
-        isolation.readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
+        let reads = self.reads.iter().filter(|_| !self.hides_history);
+        isolation.readable.extend(reads.filter_map(|folder| folder.canonicalize().ok()));
         isolation.protected = self.sight.named_files().iter().map(PathBuf::from).collect();
         let written = isolation.writable.clone();
         isolation.protected.retain(|file| written.iter().any(|folder| file.starts_with(folder)));
@@ -138,7 +163,9 @@ impl CommandSandbox {
         }
         let isolation = &mut built.isolation;
         if self.read_only {
+            // Nothing is written there, and a protected file deeper down would show a hidden folder.
             isolation.writable.clear();
+            isolation.protected.clear();
         } else {
             for folder in &self.also {
                 isolation.writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
@@ -184,8 +211,13 @@ impl BuiltSandbox {
     fn add(&mut self, folder: &Path, scan: ProtectedScan, sandbox: &CommandSandbox) {
         let Self { isolation, planted, .. } = self;
         let git = GitPaths::of(folder, sandbox.git);
-        isolation.readable.extend(git.readable.iter().map(|folder| folder.join(".git")));
-        isolation.readable.extend(git.linked);
+        let around = git.readable.iter().map(|folder| folder.join(".git")).chain(git.linked);
+        if sandbox.hides_history {
+            let own = scan.repositories.iter().map(PathBuf::as_path).chain([folder]).map(|folder| folder.join(".git"));
+            isolation.hidden.extend(around.chain(own).filter(|path| path.exists()));
+        } else {
+            isolation.readable.extend(around);
+        }
         isolation.protected.extend(git.protected);
         planted.trees.extend(git.readable);
         planted.trees.extend(folder.join(".git").exists().then(|| folder.to_owned()));

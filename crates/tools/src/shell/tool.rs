@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_IDLE_S_MAX, COMMAND_S_MAX};
 use max_team_core::output::rendered;
-use max_team_core::policy::{Action, Repeatability};
+use max_team_core::policy::{Action, CommandReach, Repeatability, WRITES};
 use max_team_sandbox::CommandOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,10 +23,10 @@ const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees at once.
 pub(super) const SHOWN: usize = 24 << 10;
 
-/// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
-/// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, loops, `&`) needs approval each time or is
-/// refused. Only the project can be written; the user is asked about new hosts. Prefer the other tools for reading,
-/// searching, editing and git.
+/// Run a command line in the project folder and get its output and exit code. A line whose effects cannot be seen (shell
+/// syntax such as loops and `$x`, scripts, `python3 -c`) runs at once, but can change nothing and reach no host; with
+/// `writes: true` it can change the project, if the approved plan or the user allows it. Nothing outside the project can be
+/// written. Prefer the other tools for reading, searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {
@@ -34,6 +34,8 @@ pub(crate) struct RunShell {
     /// Seconds, at most 600; in the background 86400. Default: until 30 pass without output or transfer.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
+    /// The line changes files of the project.
+    writes: Option<bool>,
     /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
     background: Option<bool>,
     /// Its purpose, in a few words.
@@ -75,11 +77,14 @@ fn action(cx: &ToolContext, args: &RunShell) -> Result<Action, ToolError> {
     if args.is_background() {
         action.parameters.push(("run_in_background".to_owned(), "true".to_owned()));
     }
+    if args.writes.unwrap_or(false) {
+        action.parameters.push((WRITES.to_owned(), "true".to_owned()));
+    }
     Ok(action)
 }
 
 fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let (time, judged) = (args.time()?, action(cx, &args)?);
+    let (time, judged) = (args.time()?, Action { reach: intent.reach, ..action(cx, &args)? });
     let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
         ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
     })?;
@@ -96,7 +101,8 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
         })
     })?;
     cx.check()?;
-    let text = format!("{}\n{}", ended(&over, time), shown(cx, &kept.text()));
+    let how = if intent.reach == CommandReach::ReadOnly { "; read-only, no network" } else { "" };
+    let text = format!("{}{how}\n{}", ended(&over, time), shown(cx, &kept.text()));
     Ok(Output { is_error: !is_fine(&over), ..Output::text(text) })
 }
 

@@ -20,6 +20,7 @@ mod logs;
 mod mentions;
 mod network;
 mod obeyed;
+mod ordinary;
 mod places;
 mod planted;
 mod project;

@@ -198,6 +198,7 @@ impl Lang {
             AutoAllow::Hosts => self.free_hosts(),
             AutoAllow::Check => self.free_check(),
             AutoAllow::Worktree => self.free_worktree(),
+            AutoAllow::Still => self.free_still(),
         }
     }
 

@@ -190,10 +190,12 @@ pub enum AutoAllow {
     Check,
     /// Editing in the agent's own worktree: its changes are reviewed before they reach the project.
     Worktree,
+    /// A command in a sandbox where nothing can be changed and no host reached.
+    Still,
 }
 
 impl AutoAllow {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Answer,
         Self::Team,
         Self::SetUp,
@@ -206,6 +208,7 @@ impl AutoAllow {
         Self::Hosts,
         Self::Check,
         Self::Worktree,
+        Self::Still,
     ];
 
     /// Its name in records.
@@ -223,6 +226,7 @@ impl AutoAllow {
             Self::Hosts => "allowed-hosts",
             Self::Check => "check",
             Self::Worktree => "own-worktree",
+            Self::Still => "read-only-sandbox",
         }
     }
 
@@ -241,6 +245,7 @@ impl AutoAllow {
             Self::Hosts => "the member's `allowed_hosts`",
             Self::Check => "an approved check of its task, or the project's test command",
             Self::Worktree => "editing in its own worktree is always allowed",
+            Self::Still => "it runs where it can change nothing and reach no host",
         }
     }
 }

@@ -1,15 +1,63 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
-use super::path::PathAccess;
-use super::{AutoAllow, Basis, JudgedAction, Judgement, Rules, constrained, danger, free, said, strictest, then};
+use super::path::{self, PathAccess};
+use super::{
+    AutoAllow, Basis, JudgedAction, Judgement, Rules, asked, constrained, danger, free, said, still, strictest, then,
+};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::command_line::{CommandLine, Operator, RedirectTarget, SimpleCommand, join};
 use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX};
 use crate::policy::rule::{List, Rule, RuleScope, RuleSubject, Spelling, absolute};
 use crate::policy::{
-    ActionKind, GrantScope, HiddenReason, Hint, Mode, RememberedRule, ShellSyntax, Verdict, glob, grant,
+    Action, ActionKind, GrantScope, HiddenReason, Hint, Mode, RememberedRule, ShellSyntax, Verdict, glob, grant,
 };
 use crate::text::quote;
+
+/// Tools that run the project's test command in the sandbox of commands.
+const TEST_TOOLS: [&str; 2] = ["run_test", "coverage_report"];
+
+/// Whether an action is a command that can run where it changes nothing and reaches no host: it does not say that it
+/// changes files (which an agent that can change nothing cannot make true), and names no file to change and no host.
+pub(super) fn can_look(tool: &str, action: &Action, is_still: bool) -> bool {
+    if action.kind != ActionKind::Execute || (action.writes() && !is_still) {
+        return false;
+    }
+    match &action.line {
+        Some(CommandLine::Plain(parts)) => !parts.iter().any(names_change),
+        Some(CommandLine::Opaque { .. }) => true,
+        None => TEST_TOOLS.contains(&tool),
+    }
+}
+
+/// Whether a part of a line names a file to change, a host, or an effect that always asks.
+fn names_change(part: &SimpleCommand) -> bool {
+    let is_file = |path: &str| !path::is_device(path);
+    let is_written = part.flows.iter().any(|flow| match &flow.to {
+        RedirectTarget::Write(path) | RedirectTarget::Append(path) => is_file(path),
+        RedirectTarget::Read(_) | RedirectTarget::Same(_) => false,
+    });
+    is_written
+        || has_effect(&part.argv, DEPTH_MAX, &|effect| match effect {
+            CommandEffect::Write(path) => is_file(path),
+            CommandEffect::Delete(_) | CommandEffect::Reach(_) | CommandEffect::Discard | CommandEffect::Danger(_) => {
+                true
+            }
+            CommandEffect::Read(_) | CommandEffect::Run(_) | CommandEffect::Code(_) | CommandEffect::History => false,
+        })
+}
+
+/// Whether a command, or one that it starts, has such an effect.
+fn has_effect(argv: &[String], depth: usize, is: &dyn Fn(&CommandEffect) -> bool) -> bool {
+    program::effects_of(argv).effects.iter().any(|effect| match effect {
+        CommandEffect::Run(inner) => depth > 0 && has_effect(inner, depth - 1, is),
+        effect => is(effect),
+    })
+}
+
+/// Whether git itself runs: its commands may change the repository, so code that comes with them is never covered by a plan.
+fn is_git(argv: &[String]) -> bool {
+    argv.iter().any(|word| word.rsplit('/').next() == Some("git"))
+}
 
 impl<'a> JudgedAction<'a> {
     pub(super) fn execute(&self) -> Judgement {
@@ -71,9 +119,7 @@ impl<'a> JudgedAction<'a> {
         let case = if is_seen && self.rules.mode == Mode::DontAsk { &asked } else { self };
         let all = case.deep(&part.argv, folders, 0);
         let extra = extra.iter().flat_map(|effect| case.effect(effect, &part.argv, folders, 0));
-        let covered = |judged: &Judgement| {
-            is_seen && judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none()
-        };
+        let covered = |judged: &Judgement| is_seen && is_plain_question(judged);
         let mut all: Vec<Judgement> = all.into_iter().chain(extra).filter(|judged| !covered(judged)).collect();
         if part.join == Operator::Pipe && all.is_empty() {
             all.push(free(AutoAllow::Rest));
@@ -97,14 +143,23 @@ impl<'a> JudgedAction<'a> {
             list.iter().any(|known| self.action.target.strip_prefix(&join(known)).is_some_and(is_chosen))
         };
         let judged = self.command(argv, facts, begins(self.rules.checks));
-        let is_plain_question = judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none();
-        if is_plain_question && begins(self.tests()) { free(AutoAllow::Check) } else { judged }
+        if is_plain_question(&judged) && begins(self.tests()) { free(AutoAllow::Check) } else { judged }
+    }
+
+    /// Whether a command runs tests that need no question: in the sandbox also some of them, chosen by further words, whose
+    /// other effects are judged.
+    fn is_test(&self, argv: &[String], folders: &[String]) -> bool {
+        self.rules.sandboxed
+            && folders.iter().all(String::is_empty)
+            && self.tests().iter().any(|known| argv.starts_with(known))
     }
 
     /// A command and all its effects.
     fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
         let facts = program::effects_of(argv);
-        let mut all = vec![self.command(argv, &facts, depth == 0 && is_in(self.rules.checks, argv, folders))];
+        let judged = self.command(argv, &facts, depth == 0 && is_in(self.rules.checks, argv, folders));
+        let is_free_test = depth == 0 && is_plain_question(&judged) && self.is_test(argv, folders);
+        let mut all = vec![if is_free_test { free(AutoAllow::Check) } else { judged }];
         for effect in &facts.effects {
             all.extend(self.effect(effect, argv, folders, depth));
         }
@@ -121,9 +176,7 @@ impl<'a> JudgedAction<'a> {
                 vec![self.hidden(HiddenReason::ManyPrograms, RememberedRule::Nothing)]
             }
             CommandEffect::Run(inner) => self.deep(inner, folders, depth + 1),
-            CommandEffect::Code(why) => {
-                vec![self.hidden(why.clone(), RememberedRule::Rules(vec![grant::exactly(argv)]))]
-            }
+            CommandEffect::Code(why) => vec![self.code(why, argv)],
             CommandEffect::History => vec![self.history()],
             // The judgement of the command itself covers it.
             CommandEffect::Discard => Vec::new(),
@@ -145,14 +198,15 @@ impl<'a> JudgedAction<'a> {
                 glob::commands(allowed, &words)
             };
             if !spelled.iter().any(|spelling| spelling.is_literal && within(&spelling.argv)) {
-                return self.unlisted(allowed, argv);
+                let denied = self.deny(RuleSubject::Command(&spelled));
+                return denied.unwrap_or_else(|| self.beyond_list(self.unlisted(allowed, argv)));
             }
         }
         let subject = RuleSubject::Command(&spelled);
         if let Some(judged) = self.deny(subject) {
             return judged;
         }
-        if !facts.is_whole && self.rules.mode == Mode::Plan {
+        if !facts.is_whole && self.rules.mode == Mode::Plan && !self.can_look {
             return self.by_mode(Verdict::Deny);
         }
         if let Some(judged) = self.ask(subject) {
@@ -160,6 +214,9 @@ impl<'a> JudgedAction<'a> {
         }
         if facts.is_whole {
             return free(AutoAllow::Places);
+        }
+        if self.can_look && self.rules.mode == Mode::Plan {
+            return still();
         }
         if facts.effects.contains(&CommandEffect::Discard) {
             return self.discard(argv, subject);
@@ -176,11 +233,31 @@ impl<'a> JudgedAction<'a> {
         if let Some(judged) = self.plan(ActionKind::Execute, "") {
             return judged;
         }
-        self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::proposed(argv)]), false)
+        let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::proposed(argv)]), false);
+        let looks = self.can_look && judged.verdict != Verdict::Allow && (self.is_still || !program::is_writer(argv));
+        if looks { still() } else { judged }
     }
 
-    /// The refusal of a command outside `allowed_commands`: one line, with the nearest command that is not refused itself.
-    fn unlisted(&self, allowed: &[String], argv: &[String]) -> Judgement {
+    /// Code that cannot be seen. In the sandbox of an approved plan it can do no more than the plan's other commands.
+    fn code(&self, why: &HiddenReason, argv: &[String]) -> Judgement {
+        let is_covered = self.rules.sandboxed && !self.is_still && !is_git(argv);
+        let planned = is_covered.then(|| self.plan(ActionKind::Execute, "")).flatten();
+        planned.unwrap_or_else(|| self.hidden(why.clone(), RememberedRule::Rules(vec![grant::exactly(argv)])))
+    }
+
+    /// Only the user's yes to this very call goes beyond `allowed_commands`: no rule, no mode and no plan does. An empty list
+    /// allows nothing.
+    fn beyond_list(&self, limit: Basis) -> Judgement {
+        let is_empty = self.rules.constraints.allowed_commands.as_ref().is_some_and(Vec::is_empty);
+        match self.rules.mode {
+            _ if is_empty => constrained(limit),
+            Mode::Plan | Mode::DontAsk => constrained(limit),
+            _ => Judgement { hint: Hint::Constraints, is_danger: true, ..asked(limit) },
+        }
+    }
+
+    /// The limit of a command outside `allowed_commands`, with the nearest command that is allowed itself.
+    fn unlisted(&self, allowed: &[String], argv: &[String]) -> Basis {
         let words: Vec<&str> = argv.iter().map(String::as_str).collect();
         // If the list has the program with other words only, the message also names the first of the refused command's
         // words.
@@ -189,7 +266,7 @@ impl<'a> JudgedAction<'a> {
         let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
         let usable: Vec<&str> = allowed.iter().map(String::as_str).filter(|command| self.is_usable(command)).collect();
         let near = glob::nearest_command(&usable, &words).map(|near| near.to_string());
-        constrained(Basis::NotAllowed { command: quote(&named).to_string(), near, is_empty: allowed.is_empty() })
+        Basis::NotAllowed { command: quote(&named).to_string(), near, is_empty: allowed.is_empty() }
     }
 
     /// Whether a command of `allowed_commands` is not refused by a rule or the mode.
@@ -218,8 +295,12 @@ impl<'a> JudgedAction<'a> {
         then(judged, Basis::Discards)
     }
 
-    /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it.
+    /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it, but it may run where it
+    /// changes nothing.
     fn hidden(&self, why: HiddenReason, memory: RememberedRule) -> Judgement {
+        if self.can_look {
+            return still();
+        }
         if self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
@@ -243,9 +324,6 @@ impl<'a> JudgedAction<'a> {
 
     /// A line that only a shell can parse. Only a rule for exactly this text can allow it.
     fn opaque(&self, text: &str, why: &ShellSyntax) -> Judgement {
-        if self.rules.constraints.allowed_commands.is_some() {
-            return constrained(Basis::NeedsShell(why.clone()));
-        }
         let pieces: Vec<Vec<String>> = grant::pieces(text);
         let spelled: Vec<Spelling> = pieces
             .iter()
@@ -256,21 +334,26 @@ impl<'a> JudgedAction<'a> {
         if let Some(judged) = self.deny(subject).or_else(|| self.deny(pieced)) {
             return judged;
         }
-        if self.rules.mode == Mode::Plan {
-            return self.by_mode(Verdict::Deny);
+        if self.rules.constraints.allowed_commands.is_some() {
+            return self.beyond_list(Basis::NeedsShell(why.clone()));
         }
         let told = pieces.iter().flat_map(|argv| program::effects_of(argv).effects).find_map(|effect| match effect {
-            CommandEffect::Danger(why) => Some(why),
+            CommandEffect::Danger(why) => Some(self.asking(danger(Basis::Danger(why)))),
             _ => None,
         });
-        if let Some(why) = told {
-            return self.asking(danger(Basis::Danger(why)));
+        let question = told.or_else(|| self.ask(subject)).or_else(|| self.ask(pieced));
+        if self.rules.mode == Mode::Plan {
+            return if question.is_none() && self.can_look { still() } else { self.by_mode(Verdict::Deny) };
         }
-        if let Some(judged) = self.ask(subject).or_else(|| self.ask(pieced)) {
+        if let Some(judged) = question {
             return judged;
         }
         if self.exact(subject) {
             return self.allow(subject).unwrap_or_else(|| self.by_mode(Verdict::Ask));
+        }
+        let is_covered = self.rules.sandboxed && !self.is_still && self.action.writes();
+        if let Some(judged) = is_covered.then(|| self.plan(ActionKind::Execute, "")).flatten() {
+            return judged;
         }
         let why = HiddenReason::Shell(why.clone());
         self.hidden(why, RememberedRule::Rules(vec![format!("Bash({})", text.trim())]))
@@ -285,6 +368,11 @@ impl<'a> JudgedAction<'a> {
         };
         self.rules.permissions.rules.iter().any(fits) || self.grants(fits).is_some()
     }
+}
+
+/// Whether only the lack of a permission asks, which a rule, the plan or the project's tests can give.
+fn is_plain_question(judged: &Judgement) -> bool {
+    judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none()
 }
 
 /// Whether a command is exactly one of the list and runs in the project's folder.

@@ -13,7 +13,9 @@ pub use basis::{AutoAllow, Basis};
 
 use super::glob;
 use super::rule::{self, List, Origin, Rule, RuleScope, RuleSubject};
-use super::{Action, ActionKind, Grant, Hint, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility};
+use super::{
+    Action, ActionKind, CommandReach, Grant, Hint, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility,
+};
 use crate::agent::Constraints;
 
 /// A verdict and its reason.
@@ -39,6 +41,8 @@ pub struct Judgement {
     pub memory: RememberedRule,
     /// Whether the action itself is dangerous: it asks even if a rule, a mode or a plan allows it.
     pub is_danger: bool,
+    /// The sandbox in which a command may run without a person's yes to this very call.
+    pub reach: CommandReach,
 }
 
 impl Judgement {
@@ -76,6 +80,8 @@ pub struct Rules<'a> {
     pub checks: &'a [Vec<String>],
     /// Test commands of the project, which need no question.
     pub tests: &'a [Vec<String>],
+    /// Whether commands run in a sandbox with a file tree and a network of its own.
+    pub sandboxed: bool,
 }
 
 impl<'a> Rules<'a> {
@@ -92,6 +98,7 @@ impl<'a> Rules<'a> {
             owns: None,
             checks: &[],
             tests: &[],
+            sandboxed: false,
         }
     }
 }
@@ -99,9 +106,13 @@ impl<'a> Rules<'a> {
 /// Judges one call of a tool.
 pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let sight = Visibility::from_constraints(rules.constraints);
-    let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
-    let all =
-        modes.map(|mode| JudgedAction { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
+    let modes = || std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
+    let is_still = rules.constraints.read_only || modes().any(|mode| *mode == Mode::Plan);
+    let can_look = rules.sandboxed && command::can_look(tool, action, is_still);
+    let all = modes().map(|mode| {
+        let rules = Rules { mode: *mode, ..*rules };
+        JudgedAction { rules, tool, action, sight: &sight, is_still, can_look }.judge()
+    });
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
     let asks_a_person = judged.verdict == Verdict::Ask && action.kind != ActionKind::Propose;
     if asks_a_person && rules.permissions.never_asks { unasked(judged) } else { judged }
@@ -124,6 +135,10 @@ struct JudgedAction<'a> {
     tool: &'a str,
     action: &'a Action,
     sight: &'a Visibility,
+    /// Whether the agent can change nothing in the project.
+    is_still: bool,
+    /// Whether it is a command that can run where it changes nothing and reaches no host.
+    can_look: bool,
 }
 
 impl JudgedAction<'_> {
@@ -374,6 +389,7 @@ fn said(verdict: Verdict, why: impl Into<Reason>) -> Judgement {
         recourse: Recourse::default(),
         memory: RememberedRule::Nothing,
         is_danger: false,
+        reach: CommandReach::default(),
     }
 }
 
@@ -386,6 +402,11 @@ fn then(judged: Judgement, before: impl FnOnce(Box<Basis>) -> Basis) -> Judgemen
 /// A built-in permission.
 fn free(free: AutoAllow) -> Judgement {
     said(Verdict::Allow, Basis::BuiltIn(free))
+}
+
+/// The permission to run where nothing can be changed.
+fn still() -> Judgement {
+    Judgement { reach: CommandReach::ReadOnly, ..free(AutoAllow::Still) }
 }
 
 /// A question that a person must answer each time.
@@ -406,12 +427,14 @@ fn danger(why: Basis) -> Judgement {
 }
 
 /// The strictest judgement, the first of equals; a danger before other questions. A remembered answer must cover all
-/// judgements that ask, or there is none. All of the strictest must be lifted, so the hardest recourse counts.
+/// judgements that ask, or there is none. All of the strictest must be lifted, so the hardest recourse counts. The narrowest
+/// sandbox counts: a permission for one part does not widen that of another.
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
     let mut allowing: Vec<(String, Basis)> = Vec::new();
-    let mut hardest = (Verdict::Allow, Recourse::RuleOrMode);
+    let (mut hardest, mut reach) = ((Verdict::Allow, Recourse::RuleOrMode), CommandReach::default());
     for judged in all {
+        reach = reach.max(judged.reach);
         hardest = hardest.max((judged.verdict, judged.recourse));
         for (rule, basis) in judged.all().iter().zip(judged.all_bases()) {
             if !allowing.iter().any(|known| (&known.0, &known.1) == (rule, basis)) {
@@ -432,7 +455,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
         }
     }
     let mut worst = worst?;
-    worst.recourse = hardest.1;
+    (worst.recourse, worst.reach) = (hardest.1, reach);
     let is_many = worst.verdict == Verdict::Allow && allowing.len() > 1;
     (worst.rules, worst.bases) = if is_many { allowing.into_iter().unzip() } else { Default::default() };
     if worst.verdict == Verdict::Ask {

@@ -26,12 +26,17 @@ const DEVICES: [&str; 7] =
 /// The constraint of a member that may change nothing.
 const READ_ONLY: &str = "`read_only`";
 
+/// Whether a path is a device that stores nothing.
+pub(super) fn is_device(path: &str) -> bool {
+    DEVICES.contains(&path)
+}
+
 impl JudgedAction<'_> {
     /// Judges a touch of a path as written, relative to a folder of the project.
     pub(super) fn place(&self, touch: PathAccess, folder: &str, path: &str) -> Judgement {
         let root = self.root();
         let full = self.original(absolute(&absolute(root, folder), path));
-        if DEVICES.contains(&full.as_str()) {
+        if is_device(&full) {
             return free(AutoAllow::Device);
         }
         let links = &self.action.links;

@@ -267,6 +267,16 @@ pub(super) fn unwrapped(argv: &[String]) -> Option<Vec<String>> {
     (!inner.is_empty()).then_some(inner)
 }
 
+/// Whether a program is known to build, to install, or to change a repository or something outside: of no use where nothing
+/// can be changed.
+pub(super) fn is_writer(argv: &[String]) -> bool {
+    let Some((program, rest)) = argv.split_first() else { return false };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let is_known = || table::find(name, &rest).is_some_and(|(row, ..)| !row.does.is_whole());
+    name == "git" || (!table::is_interpreter(name) && is_known())
+}
+
 /// The first words of a command as which an approval may be remembered, if they are specific enough: `cargo test`,
 /// `git add`.
 pub(super) fn approvable_prefix(argv: &[String]) -> Option<&[String]> {
