@@ -156,8 +156,10 @@ impl Turn {
         }
         if answer.allow {
             let attended = matches!(answer.by, DecidedBy::Person(_));
-            // The person has seen the whole line; any other yes leaves the sandbox as it was judged.
-            let reach = if attended { CommandReach::Project } else { action.reach };
+            // The person has seen the whole line; any other yes leaves the sandbox as it was judged, and so does any yes to an
+            // agent that can change nothing.
+            let is_still = self.settings.as_ref().is_some_and(|settings| settings.rules().is_still());
+            let reach = if attended && !is_still { CommandReach::Project } else { action.reach };
             let intent =
                 intent(call, Action { reach, ..action.clone() }, class, Approval::Question(question), attended);
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));

@@ -57,7 +57,7 @@ fn an_agents_constraints_hold_in_a_fork() {
         let told = results(server.requests().last().unwrap());
         assert!(told[0].contains("`blocked_patterns`") && !told[0].contains("12345"), "{told:?}");
         assert!(told[1].contains("`write_patterns`"), "{told:?}");
-        assert!(told[2].contains("`allowed_commands`"), "{told:?}");
+        assert!(told[2].contains("`write_patterns`"), "{told:?}");
         let folder = folder(&program);
         assert_eq!(std::fs::read_to_string(folder.join("docs/a.md")).unwrap(), "x", "{told:?}");
         assert!(!folder.join("main.rs").exists() && !folder.join("made").exists());

@@ -59,7 +59,7 @@ fn an_agents_constraints_hold_after_a_resume() {
         let told = results(server.requests().last().unwrap());
         assert!(told[0].contains("`blocked_patterns`") && !told[0].contains("12345"), "{told:?}");
         assert!(told[1].contains("`write_patterns`"), "{told:?}");
-        assert!(told[2].contains("`allowed_commands`"), "{told:?}");
+        assert!(told[2].contains("`write_patterns`"), "{told:?}");
         assert_eq!(program.read("docs/a.md"), "x", "{told:?}");
         assert!(!program.project().join("main.rs").exists() && !program.project().join("made").exists());
         assert_eq!(tools(server.requests().last().unwrap()), ["read_file", "run_shell", "write_file"]);

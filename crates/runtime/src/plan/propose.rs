@@ -269,22 +269,26 @@ fn weigh(
         }
         _ => {
             let unknown = PlanRisk::Check { check, rule: String::new(), basis: JudgedBasis::Rule };
-            Ok((!is_known(&owner.settings, projects, argv)).then_some(unknown))
+            Ok((!is_known(&owner.settings, projects, argv, judged.verdict)).then_some(unknown))
         }
     }
 }
 
 /// Whether a check is among the commands that its owner may run anyway, or only builds and tests. A list from a
-/// project's own files does not count: its author may have written the check's program, too.
-fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
+/// project's own files does not count: its author may have written the check's program, too. Without a list the
+/// approved plan says what the owner may run anyway.
+fn is_known(owner: &Settings, projects: &[Project], argv: &[String], verdict: Verdict) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
     // The whole line must match: later arguments decide what a program does.
     if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
-    let own = owner.constraints.allowed_commands.as_ref().filter(|_| !owner.constraints.foreign_commands);
-    own.is_some_and(|allowed| glob::commands(allowed, &words)) && !changes_files(argv)
+    let is_own = match &owner.constraints.allowed_commands {
+        Some(allowed) => !owner.constraints.foreign_commands && glob::commands(allowed, &words),
+        None => verdict == Verdict::Allow,
+    };
+    is_own && !changes_files(argv)
 }
 
 /// Whether a command names files that it writes or deletes. A check should only read; one that changes files needs a

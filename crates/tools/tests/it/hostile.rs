@@ -536,9 +536,9 @@ fn members_are_refused_what_lies_outside_their_constraints() {
         for (line, why) in REFUSED {
             let judged = judged(&rules, line);
             // Only the user's yes to that very call goes beyond the list of commands.
-            let is_asked = why == "allowed_commands" && judged.verdict == Verdict::Ask && judged.is_danger;
+            let is_asked = *why == "allowed_commands" && judged.verdict == Verdict::Ask && judged.is_danger;
             assert!(judged.verdict == Verdict::Deny || is_asked, "{mode:?} {line}: {}", judged.rule);
-            let is_denied = mode == Mode::Plan || (why == "allowed_commands" && !is_asked);
+            let is_denied = mode == Mode::Plan || (*why == "allowed_commands" && !is_asked);
             assert!(is_denied || judged.rule.contains(why), "{line}: {} is not {why}", judged.rule);
         }
     }

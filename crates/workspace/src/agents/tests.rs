@@ -178,25 +178,28 @@ fn the_built_in_coder_works_without_questions_and_no_further() {
     let leo = team.members.iter().find(|member| member.definition.name == "leo").unwrap();
     let root = "/home/u/project";
     let permissions = Permissions { root: root.into(), ..Permissions::default() };
-    let rules = |mode| Rules { approved: true, permissions: &permissions, ..Rules::new(mode, &leo.constraints) };
+    let rules = |mode| Rules {
+        approved: true,
+        sandboxed: true,
+        permissions: &permissions,
+        ..Rules::new(mode, &leo.constraints)
+    };
     let judged = |mode, line: &str| judge(&rules(mode), "run_shell", &shell::action(line, root.as_ref()));
     for line in ORDINARY {
         let judged = judged(Mode::Default, line);
         assert_eq!(judged.verdict, Verdict::Allow, "{line}: {}", judged.rule);
     }
-    // Outside its list nobody is asked; what is dangerous is, whatever is on the list.
+    // The sandbox decides about code that cannot be seen; what is dangerous asks, whatever a plan says.
     for (line, verdict) in [
-        ("curl https://example.org", Verdict::Deny),
-        ("git push", Verdict::Deny),
-        ("sh -c ls", Verdict::Deny),
-        ("python3 -c 'print(1)'", Verdict::Deny),
-        ("node -e 'x'", Verdict::Deny),
-        ("python3 ../elsewhere.py", Verdict::Deny),
-        ("/tmp/tool", Verdict::Deny),
-        ("find . -exec sh -c ls \\;", Verdict::Deny),
-        ("ls $HOME", Verdict::Deny),
-        ("ls &", Verdict::Deny),
+        ("sh -c ls", Verdict::Allow),
+        ("python3 -c 'print(1)'", Verdict::Allow),
+        ("find . -exec sh -c ls \\;", Verdict::Allow),
+        ("ls $HOME", Verdict::Allow),
+        ("ls &", Verdict::Allow),
         ("cat .env", Verdict::Deny),
+        ("curl https://example.org", Verdict::Ask),
+        ("git push", Verdict::Ask),
+        ("python3 ../elsewhere.py", Verdict::Ask),
         ("make deploy", Verdict::Ask),
         ("rm -rf ..", Verdict::Ask),
         ("cp x .git/hooks/pre-commit", Verdict::Ask),
@@ -204,7 +207,8 @@ fn the_built_in_coder_works_without_questions_and_no_further() {
         ("npm run publish", Verdict::Ask),
     ] {
         assert_eq!(judged(Mode::Default, line).verdict, verdict, "{line}");
-        assert_ne!(judged(Mode::BypassPermissions, line).verdict, Verdict::Allow, "{line}");
+        let is_free = judged(Mode::BypassPermissions, line).verdict == Verdict::Allow;
+        assert!(!is_free || verdict == Verdict::Allow || line.contains("elsewhere"), "{line}");
     }
 }
 

@@ -210,7 +210,8 @@ impl<'a> JudgedAction<'a> {
             return self.by_mode(Verdict::Deny);
         }
         if let Some(judged) = self.ask(subject) {
-            return judged;
+            let is_change = !facts.is_whole && self.rules.mode == Mode::Plan;
+            return if is_change { self.by_mode(Verdict::Deny) } else { judged };
         }
         if facts.is_whole {
             return free(AutoAllow::Places);

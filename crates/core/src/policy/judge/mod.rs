@@ -101,15 +101,29 @@ impl<'a> Rules<'a> {
             sandboxed: false,
         }
     }
+
+    /// Its own mode, and those of the agents that it works for.
+    fn modes(&self) -> impl Iterator<Item = &'a Mode> + use<'a> {
+        let own = self.mode;
+        Mode::NAMES
+            .iter()
+            .map(|(_, mode)| mode)
+            .filter(move |mode| **mode == own)
+            .chain(self.within.iter().filter(move |mode| **mode != own))
+    }
+
+    /// Whether the agent can change nothing in the project.
+    pub fn is_still(&self) -> bool {
+        self.constraints.read_only || self.modes().any(|mode| *mode == Mode::Plan)
+    }
 }
 
 /// Judges one call of a tool.
 pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let sight = Visibility::from_constraints(rules.constraints);
-    let modes = || std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
-    let is_still = rules.constraints.read_only || modes().any(|mode| *mode == Mode::Plan);
+    let is_still = rules.is_still();
     let can_look = rules.sandboxed && command::can_look(tool, action, is_still);
-    let all = modes().map(|mode| {
+    let all = rules.modes().map(|mode| {
         let rules = Rules { mode: *mode, ..*rules };
         JudgedAction { rules, tool, action, sight: &sight, is_still, can_look }.judge()
     });
