@@ -15,6 +15,7 @@ use super::guard::{SETTLE, guard};
 use super::planted::PlantedFiles;
 use super::scan::walk;
 use super::tracked::content;
+use crate::files::is_temp;
 
 /// Files in a new folder that are looked at one by one; a folder with more is moved as a whole.
 const FOLDER_FILES_MAX: usize = 1_000;
@@ -41,8 +42,8 @@ impl PlantedWatch {
         }
         self.wait_for_git();
         let approved = self.approvals.as_ref().map(ApprovedFiles::read).unwrap_or_default();
-        let found: Vec<(PathBuf, Vec<PathBuf>)> =
-            found.into_iter().map(|path| (path.clone(), self.decisive_files(&path))).collect();
+        let found = found.into_iter().filter(|path| !is_inert(path));
+        let found: Vec<_> = found.map(|path| (path.clone(), self.decisive_files(&path))).collect();
         let all: Vec<PathBuf> = found.iter().flat_map(|(_, files)| files.clone()).collect();
         let tracked = self.planted.tracked(&all);
         let is_fine = |file: &PathBuf| approved.holds(file) || tracked.holds(file);
@@ -75,10 +76,7 @@ impl PlantedWatch {
         }
         let mut files = Vec::new();
         let looked = walk(path, &CancellationToken::new(), &mut |path, _, kind| {
-            // No program takes a file of such a name for its own.
-            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-            let is_moved = ending.strip_prefix("untrusted-").is_some_and(|number| number.parse::<u128>().is_ok());
-            if !kind.is_dir() && !is_moved && files.len() < FOLDER_FILES_MAX {
+            if !kind.is_dir() && !is_inert(path) && files.len() < FOLDER_FILES_MAX {
                 files.push(path.to_owned());
             }
             Ok(true)
@@ -113,6 +111,13 @@ impl PlantedWatch {
     }
 }
 
+/// Whether no program takes a file for its own, because of its name: it was moved away, or a tool of ours still writes it.
+fn is_inert(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.rsplit_once(".untrusted-").map(|(_, number)| number);
+    is_temp(name) || number.is_some_and(|number| number.parse::<u128>().is_ok())
+}
+
 impl FileWatch for PlantedWatch {
     fn guard(&mut self, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath)) {
         let mut count = 0;
@@ -133,5 +138,25 @@ impl FileWatch for PlantedWatch {
             unexamined = unexamined.or(why);
         }
         (self.move_away(found), unexamined)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_tool_still_writes_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let husky = root.join(".husky");
+        fs::create_dir(&husky).unwrap();
+        fs::write(husky.join(".max-team-1-2.tmp"), "half").unwrap();
+        let planted = PlantedFiles { folders: vec![root], ..PlantedFiles::default() };
+        let watch = PlantedWatch { planted, approvals: None };
+        assert_eq!(watch.move_away(vec![husky.clone(), husky.join(".max-team-1-2.tmp")]), []);
+        fs::write(husky.join("pre-commit"), "evil").unwrap();
+        let moved = watch.move_away(vec![husky.clone()]);
+        assert_eq!(moved.iter().map(|appeared| &appeared.path).collect::<Vec<_>>(), [&husky]);
     }
 }
