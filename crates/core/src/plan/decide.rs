@@ -88,6 +88,10 @@ impl Plan {
                         let why = format!("it was retried {tried} times already");
                         self.rule(task, Ruling::Escalate, DecidedBy::Rule(why), String::new())
                     }
+                    Ruling::Accept if self.has_unowned_changes(task) => {
+                        let why = "only the user accepts changes of files that the task does not own".to_owned();
+                        self.rule(task, Ruling::Escalate, DecidedBy::Rule(why), note)
+                    }
                     ruling => self.rule(task, ruling, DecidedBy::Lead(by), note),
                 }
             }
@@ -319,7 +323,9 @@ impl Plan {
                 "this says nothing about the task: mend the environment and decide `fixed`, or change the check";
             (Cause::Environment, format!("a check cannot be started here, {}; {advice}", words.join("; ")))
         } else {
-            (Cause::Checks, TaskErrorKind::Checks(wrong.iter().copied().cloned().collect()).to_string())
+            let is_unowned = wrong.iter().all(|evidence| evidence.is_unowned());
+            let error = TaskErrorKind::Checks(wrong.iter().copied().cloned().collect()).to_string();
+            (if is_unowned { Cause::Unowned } else { Cause::Checks }, error)
         };
         // A missing declared file cannot be caused by other tasks.
         let declared = self.draft_task(task).map_or(&[][..], |task| &task.outputs);
@@ -367,8 +373,8 @@ impl Plan {
             self.slots.get(task).map_or((0, false), |slot| (slot.tries.failures, slot.tries.by_hand));
         let retries = self.draft_task(task).map_or(0, |task| task.retry);
         // A retry does not help after a timeout, a fault of the machine or an owner's own `NOT DONE`; after a fix by
-        // hand, the person decides first.
-        let is_final = matches!(cause, Cause::Timeout | Cause::Environment | Cause::NotDone);
+        // hand, and about changes that are not the task's to make, the person decides first.
+        let is_final = matches!(cause, Cause::Timeout | Cause::Environment | Cause::NotDone | Cause::Unowned);
         let again = !is_final && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
@@ -442,6 +448,11 @@ impl Plan {
             (Some(id), Some(TaskState::Asking { .. })) => vec![Event::TaskAnswered(answered(id))],
             _ => Vec::new(),
         }
+    }
+
+    fn has_unowned_changes(&self, task: usize) -> bool {
+        let result = self.slots.get(task).and_then(|slot| slot.outcome.result.as_deref());
+        result.is_some_and(|result| result.evidence.iter().any(Evidence::is_unowned))
     }
 
     fn rule(&self, task: usize, ruling: Ruling, who: DecidedBy, note: String) -> Vec<Event> {

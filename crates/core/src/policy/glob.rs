@@ -183,7 +183,7 @@ pub(super) fn is_named(patterns: &[String], path: &str) -> bool {
 }
 
 /// Whether one of the patterns claims a path.
-pub(crate) fn is_owned(patterns: &[String], path: &str) -> bool {
+pub fn is_owned(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.owns(path)))
 }
 

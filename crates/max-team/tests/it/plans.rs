@@ -221,14 +221,13 @@ fn a_check_that_needs_approval_is_refused_where_no_person_can_be_asked() {
         json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "owns": ["note.txt"],
             "outputs": ["note.txt"], "verify": [verify] }])
     };
-    let inline = "python3 -c 'import sys; sys.exit(0)'";
     let server = ModelServer::start(
         Script::new()
             .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
             .when(|request| request.last_user().contains("is over:").then(|| Reply::text("Written and verified.")))
             .when(voice(
                 news("please"),
-                vec![plan(tasks(inline)), plan(tasks("sh check.sh")), Reply::text("Written.")],
+                vec![plan(tasks("git push")), plan(tasks("sh check.sh")), Reply::text("Written.")],
             )),
     );
     let program = Program::team(&server).file("check.sh", "#!/bin/sh\ntest -s note.txt\n");
@@ -239,10 +238,7 @@ fn a_check_that_needs_approval_is_refused_where_no_person_can_be_asked() {
         .map(|request| request.body.to_string())
         .find(|body| body.contains("cannot be asked in this run"));
     let refused = refused.unwrap_or_default();
-    assert!(
-        refused.contains("task `note`: the check `python3 -c 'import sys; sys.exit(0)'` needs the user's approval"),
-        "{ran:?} {refused}"
-    );
+    assert!(refused.contains("task `note`: the check `git push` needs the user's approval"), "{ran:?} {refused}");
     assert!(refused.contains("another command that `leo` may run without approval"), "{refused}");
     assert_eq!(ran.code, 0, "{ran:?}");
 }

@@ -113,6 +113,35 @@ fn a_check_that_cannot_start_costs_no_second_attempt() {
     );
 }
 
+/// A command of an approved plan may change any file of the project. If the task does not own it, the user decides before
+/// the task counts: not the lead, and no second attempt.
+#[test]
+fn files_that_a_command_changed_beyond_its_task_are_asked_about() {
+    let tasks = json!([
+        { "id": "a", "title": "a", "agent": "leo", "description": "Make it.", "owns": ["a.txt"], "outputs": ["a.txt"] },
+    ]);
+    let make = "sh -c 'echo a > a.txt; echo b > b.txt; echo c > c.txt; rm c.txt'";
+    let accept = Reply::new().tool("u", "task_update", json!({ "task_id": "a", "decision": "accept" }));
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("a"), vec![shell(make), Reply::text("Made.")]))
+            .when(voice(news("has failed after"), vec![Reply::text("x"), accept, Reply::text("Your turn.")]))
+            .when(|request| request.last_user().contains("is over:").then(|| Reply::text("It is done.")))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&GO);
+    let failed = events(&program, "task_failed");
+    assert_eq!((failed.len(), &failed[0]["cause"]), (1, &json!("unowned")), "{ran:?} {failed:?}");
+    let error = failed[0]["error"].as_str().unwrap();
+    assert!(error.contains("commands also changed `b.txt`, which the task does not own"), "{error}");
+    let waiting = program.run(&["inbox"]);
+    assert!(waiting.out.contains("changed files that the task does not own: b.txt"), "{waiting:?}");
+    ok(program.run(&["approve", "--accept"]));
+    ok(program.run(&["-c", "-p", ""]));
+    assert_eq!(events(&program, "plan_ended")[0]["tally"]["done"], 1);
+}
+
 /// A check that also passed before the task is marked wherever the result is shown.
 #[test]
 fn a_check_that_passed_before_is_marked() {

@@ -15,6 +15,7 @@ use max_team_core::message::MessageKind;
 use max_team_core::plan::event::{Evidence, Proof, ResourceUse, TaskAssigned};
 use max_team_core::plan::{Findings, PlanInput, Report, TaskStatus};
 use max_team_core::policy::Visibility;
+use max_team_core::policy::glob::is_owned;
 use max_team_tools::worktree::{Review, Worktree, WorktreeError};
 use tokio_util::sync::CancellationToken;
 
@@ -211,6 +212,12 @@ impl Apart {
         let copy = worker.copy(shared, cancel)?;
         let review = copy.review_with(&worker.named, sight, cancel)?;
         Ok(Self { copy, review })
+    }
+
+    /// The files that differ although the task does not own them.
+    pub(super) fn unowned(&self, owns: &[String]) -> Vec<String> {
+        let paths = self.review.open().map(|change| change.path.clone());
+        paths.filter(|path| !is_owned(owns, path)).collect()
     }
 
     /// Merges the changes that passed the checks, as they were before the checks ran, which is the state that other

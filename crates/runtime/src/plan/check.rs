@@ -104,6 +104,8 @@ pub(crate) struct Look<'a> {
     pub unknown: &'a [String],
     /// Hashes of the declared files before the task.
     pub outputs_before: &'a [Option<Hash>],
+    /// Files that its commands changed although the task does not own them.
+    pub unowned: Vec<String>,
 }
 
 impl Checker<'_> {
@@ -113,7 +115,8 @@ impl Checker<'_> {
     }
 }
 
-/// Whether the task has anything to check: a plain text answer has not, and a coder that changed nothing has no diff.
+/// Whether the task has anything to check: a plain text answer has not, and a coder that changed nothing has no diff. `acted`:
+/// its owner may have changed something.
 pub(crate) fn needs_a_look(task: &TaskDraft, leaves: Leaves, acted: bool) -> bool {
     let leaves_any = match leaves {
         Leaves::Diff => acted,
@@ -155,6 +158,9 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
         evidence.passed_before = evidence.ok && look.passed_before.contains(line);
         proven += usize::from(evidence.ok);
         findings.evidence.push(evidence);
+    }
+    if !look.unowned.is_empty() {
+        findings.evidence.push(Evidence::fault("paths of the task", CheckFault::Unowned(look.unowned.clone())));
     }
     match look.leaves {
         Leaves::Diff => findings.artifacts.extend(diff(look, cancel)),

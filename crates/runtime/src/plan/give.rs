@@ -31,6 +31,7 @@ use crate::agent::{Newcomer, owner_hosts};
 use crate::budget::least;
 use crate::error::RuntimeError;
 use crate::handle::AgentSpec;
+use crate::read_model::ReadModel;
 use crate::rewind::{Merger, record_tree_step};
 use crate::{session, worktree};
 
@@ -264,6 +265,13 @@ impl PlanLoop {
                 let (on, sight_of) = (shared.walled || read_only, Arc::clone(&sight));
                 let isolation =
                     CommandSandbox { on, read_only, sight: sight_of, reads, hosts, ..CommandSandbox::around(&root) };
+                let unowned = match (&task.owns, &apart, agent) {
+                    (Some(owns), Some(apart), _) => apart.unowned(owns),
+                    (Some(owns), None, Some(agent)) => {
+                        ReadModel::new(&shared.journal).unowned_changes(agent, owns).unwrap_or_default()
+                    }
+                    _ => Vec::new(),
+                };
                 let look = Look {
                     checker: Checker {
                         root: &root,
@@ -282,6 +290,7 @@ impl PlanLoop {
                     passed_before: &passed,
                     unknown: &unknown,
                     outputs_before: &outputs_before,
+                    unowned: unowned.into_iter().filter(|path| sight.is_visible(path)).collect(),
                 };
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {

@@ -9,7 +9,7 @@ use max_team_core::policy::command_line::{self, CommandLine, SimpleCommand};
 use max_team_core::policy::{Action, ActionKind, Judgement, Mode, Rules, Verdict, judge};
 
 /// The tool whose permission rules apply to commands.
-const TOOL: &str = "run_shell";
+pub(super) const TOOL: &str = "run_shell";
 
 /// Judges a check when it is proposed. Plan mode counts as the default mode, because approval of the plan ends it.
 pub(super) fn at_proposal(settings: &Settings, argv: &[String]) -> Judgement {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use max_team_core::agent::{Model, Settings};
+use max_team_core::agent::Model;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::machine::Machine;
@@ -24,7 +24,7 @@ use super::history::Basis;
 use super::leave;
 use crate::active_session::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
-use crate::handle::Team;
+use crate::handle::{AgentSpec, Team};
 use crate::rows;
 use crate::shared::new_id;
 
@@ -269,24 +269,28 @@ fn weigh(
         }
         _ => {
             let unknown = PlanRisk::Check { check, rule: String::new(), basis: JudgedBasis::Rule };
-            Ok((!is_known(&owner.settings, projects, argv, judged.verdict)).then_some(unknown))
+            Ok((!is_known(owner, projects, argv, judged.verdict)).then_some(unknown))
         }
     }
 }
 
 /// Whether a check is among the commands that its owner may run anyway, or only builds and tests. A list from a
-/// project's own files does not count: its author may have written the check's program, too. Without a list the
-/// approved plan says what the owner may run anyway.
-fn is_known(owner: &Settings, projects: &[Project], argv: &[String], verdict: Verdict) -> bool {
+/// project's own files does not count: its author may have written the check's program, too. Without a list, in a
+/// sandbox, the approved plan says what the owner may run anyway.
+fn is_known(owner: &AgentSpec, projects: &[Project], argv: &[String], verdict: Verdict) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
     // The whole line must match: later arguments decide what a program does.
     if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
-    let is_own = match &owner.constraints.allowed_commands {
-        Some(allowed) => !owner.constraints.foreign_commands && glob::commands(allowed, &words),
-        None => verdict == Verdict::Allow,
+    let constraints = &owner.settings.constraints;
+    let is_own = match &constraints.allowed_commands {
+        Some(allowed) => !constraints.foreign_commands && glob::commands(allowed, &words),
+        None => {
+            let runs_commands = owner.definition.tools.iter().any(|tool| tool == leave::TOOL);
+            owner.settings.sandboxed && runs_commands && verdict == Verdict::Allow
+        }
     };
     is_own && !changes_files(argv)
 }

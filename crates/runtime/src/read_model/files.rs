@@ -1,5 +1,6 @@
 //! The files that agents have changed, read from their logs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use max_team_core::event::Event;
@@ -7,7 +8,8 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::{FILES_LEFT_MAX, STREAM_PAGE_ENTRIES};
 use max_team_core::plan::event::TaskFiles;
 use max_team_core::plan::{Plan, TaskStatus};
-use max_team_core::rewind::MovedFile;
+use max_team_core::policy::glob::is_owned;
+use max_team_core::rewind::{FileChange, MovedFile};
 
 use super::ReadModel;
 use crate::agent::runs_on;
@@ -72,6 +74,27 @@ impl ReadModel<'_> {
         moved.truncate(FILES_LEFT_MAX);
         let running = running.into_iter().map(|(_, command)| command).collect();
         Ok(TaskFiles { task: String::new(), files, running, moved })
+    }
+
+    /// The files that commands of an agent changed outside what its task owns, and that are not as they were before. A change
+    /// while commands of other agents ran may be theirs and is not counted.
+    pub(crate) fn unowned_changes(&self, agent: AgentId, owns: &[String]) -> Result<Vec<String>, RuntimeError> {
+        let (stream, row) = (agent_stream(agent), rows::row::<String>(self.journal, rows::AGENT, &agent.to_string())?);
+        let Some(session) = row.and_then(|session| session.parse().ok()) else { return Ok(Vec::new()) };
+        let of = session_stream(session);
+        let mut changes = BTreeMap::<String, FileChange>::new();
+        self.each_file_event(&of, |event| {
+            let Event::FilesChanged(changed) = event else { return };
+            if !changed.seen || !changed.calls(&of).all(|(by, _)| by == stream) {
+                return;
+            }
+            for change in changed.changes {
+                let known = changes.entry(change.path.clone()).or_insert_with(|| change.clone());
+                known.after = change.after;
+            }
+        })?;
+        let is_left = |change: &FileChange| change.before != change.after && !is_owned(owns, &change.path);
+        Ok(changes.into_values().filter(is_left).map(|change| change.path).take(FILES_LEFT_MAX).collect())
     }
 
     fn each_file_event(&self, stream: &str, mut take: impl FnMut(Event)) -> Result<(), RuntimeError> {

@@ -132,9 +132,10 @@ impl<'a> Invocation<'a> {
             isolation.moved.note(&over.appeared);
         }
         let moved: Vec<MovedFile> = over.appeared.iter().map(moved_file).collect();
-        let barred = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| {
-            is_barred.is_heard || (isolation.may_write_if_said && is_cut_off.is_heard)
-        });
+        let barred = self
+            .isolation
+            .zip(built.as_ref())
+            .filter(|(isolation, _)| is_barred.is_heard || (isolation.may_write_if_said && is_cut_off.is_heard));
         let barred = barred.and_then(|(isolation, built)| barred_note(isolation, built));
         let note = moved_note(&moved) + &barred.unwrap_or_default() + &note;
         if !note.is_empty() {

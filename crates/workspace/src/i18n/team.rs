@@ -39,7 +39,8 @@ impl Lang {
             (false, Recheck::Unneeded) => self.asked_again().to_owned(),
             (false, _) => self.correction_done().to_owned(),
         };
-        let mark = |evidence: &Evidence| format!("{} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what);
+        let mark =
+            |evidence: &Evidence| format!("{} {}", if evidence.ok { "✓" } else { "✗" }, self.check_name(evidence));
         let marks: Vec<String> = result.evidence.iter().map(mark).collect();
         let outcome = format!("{}: {}", self.outcome(result), marks.join(", "));
         let checks = match correction.checks {
@@ -80,13 +81,17 @@ impl Lang {
         match kind {
             TaskErrorKind::Text => text.to_owned(),
             TaskErrorKind::Checks(failed) => {
-                let found = |one: &Evidence| self.check_found(&one.what, self.check_fault(one));
+                let found = |one: &Evidence| self.check_found(self.check_name(one), self.check_fault(one));
                 self.checks_failed(failed.iter().map(found).collect::<Vec<_>>().join(self.semicolon()))
             }
             TaskErrorKind::Stopped(by) => self.stopped_by(by),
             TaskErrorKind::NeedFailed(task) => self.need_failed(task),
             TaskErrorKind::NeedGivenUp(task) => self.need_given_up(task),
         }
+    }
+
+    fn check_name(self, evidence: &Evidence) -> &str {
+        if evidence.is_unowned() { self.unowned_paths() } else { &evidence.what }
     }
 
     fn check_fault(self, evidence: &Evidence) -> String {
@@ -98,6 +103,7 @@ impl Lang {
                 self.exited_with(code, self.printed_nothing())
             }
             Some(CheckFault::Exit { code, output }) => self.exited_with(code, output),
+            Some(CheckFault::Unowned(files)) => self.changed_unowned(files.join(self.comma())),
         }
     }
 

@@ -11,6 +11,9 @@ use crate::id::{AgentId, EnvelopeId};
 use crate::plan::Budget;
 use crate::policy::DecidedBy;
 
+/// Files that are named one by one where a task changed files that it does not own.
+const UNOWNED_SHOWN_MAX: usize = 10;
+
 /// A task was put into its owner's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAssigned {
@@ -266,6 +269,8 @@ pub enum CheckFault {
     Empty,
     /// The command exited with this code, and printed this at last.
     Exit { code: i32, output: String },
+    /// Commands of the task changed these files, which it does not own.
+    Unowned(Vec<String>),
 }
 
 impl fmt::Display for CheckFault {
@@ -275,8 +280,17 @@ impl fmt::Display for CheckFault {
             Self::Empty => f.write_str("the file is empty"),
             Self::Exit { code, output } if output.is_empty() => write!(f, "exit {code}: it printed nothing"),
             Self::Exit { code, output } => write!(f, "exit {code}: {output}"),
+            Self::Unowned(files) => write!(f, "commands also changed {}, which the task does not own", shown(files)),
         }
     }
+}
+
+/// The first of some files, and how many more there are.
+fn shown(files: &[String]) -> String {
+    let names: Vec<String> = files.iter().take(UNOWNED_SHOWN_MAX).map(|file| format!("`{file}`")).collect();
+    let more = files.len() - names.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    names.join(", ") + &more
 }
 
 impl Evidence {
@@ -293,6 +307,11 @@ impl Evidence {
     /// Whether the command could not even start (exit 126 or 127): that says nothing about the task.
     pub fn is_unstartable(&self) -> bool {
         !self.ok && matches!(self.code, Some(126 | 127))
+    }
+
+    /// Whether it shows changes of files that the task does not own: a person decides whether they stay.
+    pub fn is_unowned(&self) -> bool {
+        matches!(self.fault, Some(CheckFault::Unowned(_)))
     }
 
     /// A reason to doubt a check that passed, for readers of the result.
@@ -355,6 +374,8 @@ pub enum Cause {
     Environment,
     /// The owner ended it as not done, with a reason.
     NotDone,
+    /// The owner reported success, but its commands changed files that the task does not own.
+    Unowned,
 }
 
 /// What is known of the reason why a task came to nothing, besides its text for people.
@@ -429,7 +450,9 @@ impl TaskFailed {
     /// What is known of the reason besides its text.
     pub fn kind(&self) -> TaskErrorKind {
         match self.cause {
-            Cause::Checks => TaskErrorKind::Checks(self.evidence.iter().filter(|one| !one.ok).cloned().collect()),
+            Cause::Checks | Cause::Unowned => {
+                TaskErrorKind::Checks(self.evidence.iter().filter(|one| !one.ok).cloned().collect())
+            }
             _ => TaskErrorKind::Text,
         }
     }

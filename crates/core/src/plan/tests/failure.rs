@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::RULED_RETRIES_MAX;
-use event::{Artifact, ArtifactType, Correction, PlanEnd, Recheck, SkipReason, TaskErrorKind};
+use event::{Artifact, ArtifactType, CheckFault, Correction, PlanEnd, Recheck, SkipReason, TaskErrorKind};
 
 fn once(id: &str) -> TaskDraft {
     TaskDraft { retry: 0, ..task(id) }
@@ -483,6 +483,27 @@ fn a_check_that_cannot_start_is_no_fault_of_the_task() {
     let findings = Findings { proof: Proof::Failed, evidence: both, ..Findings::default() };
     let events = play.step(PlanInput::Checked { task: 0, attempt: 1, findings });
     assert!(matches!(&events[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks));
+}
+
+#[test]
+fn only_the_user_accepts_changes_that_are_not_the_tasks_to_make() {
+    let unowned = Evidence::fault("paths of the task", CheckFault::Unowned(vec!["b.txt".into()]));
+    let failed = Evidence::new("cargo test", false, "exit 1");
+    for (evidence, cause, accepted) in [
+        (vec![unowned.clone()], Cause::Unowned, ["task_ruled a", "plan_asked"]),
+        (vec![unowned, failed.clone()], Cause::Checks, ["task_ruled a", "plan_asked"]),
+        (vec![failed], Cause::Checks, ["task_ruled a", "task_assigned b"]),
+    ] {
+        let mut play = Play::running(vec![TaskDraft { retry: 0, ..task("a") }, after("b", &["a"])], 1);
+        play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
+        let findings = Findings { proof: Proof::Failed, evidence: evidence.clone(), ..Findings::default() };
+        let events = play.step(PlanInput::Checked { task: 0, attempt: 1, findings });
+        let Event::TaskFailed(failed) = &events[0] else { panic!("{events:?}") };
+        assert_eq!((failed.cause, failed.retry_at_ms), (cause, None), "{evidence:?}");
+        let ruled =
+            play.step(PlanInput::Rule { task: 0, ruling: Ruling::Accept, by: "max".into(), note: String::new() });
+        assert_eq!(told_short(&ruled), accepted, "{evidence:?}");
+    }
 }
 
 #[test]

@@ -103,18 +103,14 @@ impl<'a> Rules<'a> {
     }
 
     /// Its own mode, and those of the agents that it works for.
-    fn modes(&self) -> impl Iterator<Item = &'a Mode> + use<'a> {
+    fn modes(&self) -> impl Iterator<Item = Mode> + use<'a> {
         let own = self.mode;
-        Mode::NAMES
-            .iter()
-            .map(|(_, mode)| mode)
-            .filter(move |mode| **mode == own)
-            .chain(self.within.iter().filter(move |mode| **mode != own))
+        std::iter::once(own).chain(self.within.iter().copied().filter(move |mode| *mode != own))
     }
 
     /// Whether the agent can change nothing in the project.
     pub fn is_still(&self) -> bool {
-        self.constraints.read_only || self.modes().any(|mode| *mode == Mode::Plan)
+        self.constraints.read_only || self.modes().any(|mode| mode == Mode::Plan)
     }
 }
 
@@ -124,7 +120,7 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let is_still = rules.is_still();
     let can_look = rules.sandboxed && command::can_look(tool, action, is_still);
     let all = rules.modes().map(|mode| {
-        let rules = Rules { mode: *mode, ..*rules };
+        let rules = Rules { mode, ..*rules };
         JudgedAction { rules, tool, action, sight: &sight, is_still, can_look }.judge()
     });
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
