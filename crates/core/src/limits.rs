@@ -621,5 +621,7 @@ pub const GIT_WAIT_MS_MAX: u32 = 60_000;
 pub const SET_ASIDE_MAX: usize = 64;
 /// Protected files that are each made read-only in the sandbox, those nearest to the project's folder first.
 pub const NESTED_PROTECTED_MAX: usize = 500;
+/// Files out of sight that are left out of one query of the history.
+pub const HIDDEN_NAMES_MAX: usize = 2_000;
 /// Bytes of streamed text that are held back because a secret may begin in them: longer than any private key.
 pub const HELD_TEXT_BYTES_MAX: usize = 16 << 10;

@@ -19,7 +19,7 @@ use max_team_core::policy::Visibility;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use self::repo::Repo;
+pub(crate) use self::repo::Repo;
 use self::worktree_diff::DiffBuilder;
 use crate::command::CommandError;
 use crate::text::many;
@@ -132,6 +132,6 @@ fn diff_to_base(repo: &Repo<'_>, paths: &[String]) -> Result<Diff, GitError> {
 }
 
 /// One line on hidden files; nothing if there are none.
-fn left_out(hidden: usize) -> String {
+pub(crate) fn left_out(hidden: usize) -> String {
     if hidden == 0 { String::new() } else { format!("[{} out of sight left out]\n", many(hidden, "file")) }
 }

@@ -8,6 +8,7 @@
 mod background;
 mod exec;
 mod glob;
+mod history;
 mod job_note;
 mod parse;
 mod tool;

@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::exec::ShellExec;
+use super::history::VisibleLine;
 use crate::command::{CommandError, EndReason, OutputBuffer};
+use crate::git;
 use crate::text::{ends, size, visible};
 use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
@@ -88,7 +90,8 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
     let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
         ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
     })?;
-    let order = ShellExec::new(cx, line, time, idle(&args));
+    let seen = VisibleLine::new(cx, line)?;
+    let order = ShellExec::new(cx, &seen.line, time, idle(&args));
     if args.is_background() {
         let note = args.description.as_deref().unwrap_or_default();
         return super::background::start(cx, order, &line.shown(), note);
@@ -102,7 +105,8 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
     })?;
     cx.check()?;
     let how = if intent.reach == CommandReach::ReadOnly { "; read-only, no network" } else { "" };
-    let text = format!("{}{how}\n{}", ended(&over, time), shown(cx, &kept.text()));
+    let left_out = git::left_out(seen.hidden);
+    let text = format!("{}{how}\n{left_out}{}", ended(&over, time), shown(cx, &kept.text()));
     Ok(Output { is_error: !is_fine(&over), ..Output::text(text) })
 }
 

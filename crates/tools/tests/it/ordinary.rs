@@ -23,7 +23,7 @@ const OLD_SECRET: &str = "an-older-password-4711";
 
 /// Lines, and what becomes of each: for a coder in the default mode, in an approved plan, and for an agent that only reads.
 /// `free` runs as the parser sees it, `looks` where nothing can be changed, `plan` as part of the plan.
-const ORDINARY: [(&str, [&str; 3]); 32] = [
+const ORDINARY: [(&str, [&str; 3]); 34] = [
     ("ls -la | head", ["free", "free", "free"]),
     ("find . -name '*.py' | xargs wc -l", ["looks", "plan", "looks"]),
     ("grep -rn --include=*.py def .", ["looks", "looks", "looks"]),
@@ -55,6 +55,8 @@ const ORDINARY: [(&str, [&str; 3]); 32] = [
     ("node -e 'console.log(1)'", ["looks", "plan", "looks"]),
     ("git status --short | head", ["free", "free", "free"]),
     ("git log --oneline -5", ["free", "free", "free"]),
+    ("git diff HEAD~1 -- app.py", ["free", "free", "free"]),
+    ("git show HEAD -- app.py | head -40", ["free", "free", "free"]),
     ("make -n", ["asks", "plan", "looks"]),
 ];
 
@@ -191,6 +193,40 @@ fn no_ordinary_line_is_refused() {
 }
 
 #[test]
+fn the_history_is_shown_without_what_is_hidden() {
+    let (constraints, project) = (coder(), Project::new(&coder()));
+    let rules = Rules { sandboxed: true, permissions: &project.permissions, ..Rules::new(Mode::Default, &constraints) };
+    let git = |args: &[&str]| {
+        let ran = Command::new("git").args(args).current_dir(project.cx.root.path()).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    let old = git(&["rev-parse", "HEAD~1:old.env"]);
+    let blob = format!("git show {old}");
+    let two = format!("git diff {old} {}", git(&["rev-parse", "HEAD:app.py"]));
+    let table = [
+        ("git show HEAD~1", "return 1", 1),
+        ("git log -p --stat", "return 1", 1),
+        ("git log -p HEAD", "return 1", 1),
+        ("git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD~1", "", 0),
+        ("git diff HEAD~1", "", 1),
+        ("git diff HEAD~1 HEAD -- .", "", 1),
+        ("git diff HEAD~1..HEAD", "", 1),
+        ("git show HEAD~1 app.py", "return 1", 1),
+        ("git show HEAD~1 --format=%s -U0", "+    return 1", 1),
+        (&blob, "", 0),
+        (&two, "", 0),
+    ];
+    for (line, want, hidden) in table {
+        let input = json!({ "command": line });
+        let judged = judge(&rules, "run_shell", &project.action(&input));
+        assert_eq!((judged.verdict, judged.reach), (Verdict::Allow, CommandReach::Project), "{line}: {}", judged.rule);
+        let said = project.run(input, &judged);
+        assert!(said.contains(want) && !said.contains(OLD_SECRET), "{line}: {said}");
+        assert_eq!(said.contains("[1 file out of sight left out]"), hidden == 1, "{line}: {said}");
+    }
+}
+
+#[test]
 fn a_denied_write_names_the_way_to_get_it() {
     if !is_whole() {
         return;
@@ -215,7 +251,7 @@ fn a_denied_write_names_the_way_to_get_it() {
     assert!(said.starts_with("exit code 0") && project.cx.root.path().join("b").exists(), "{said}");
 }
 
-const FRAGMENTS: [&str; 34] = [
+const FRAGMENTS: [&str; 36] = [
     "ls -la",
     "cat app.py",
     "echo x > new.txt",
@@ -229,6 +265,8 @@ const FRAGMENTS: [&str; 34] = [
     "head -c 99 ./prod.env",
     "git show HEAD~1:old.env",
     "git log -p",
+    "git diff HEAD~1",
+    "git show HEAD HEAD~1",
     "git cat-file --batch-all-objects --batch",
     "for c in HEAD~1; do git show $c:old.env; done",
     "echo $(git log -p --all)",

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::limits::FOLDERS_MAX;
 use crate::policy::command_line::{CommandLine, Operator, RedirectTarget, SimpleCommand, join};
-use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX};
+use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX, HistoryQuery};
 use crate::policy::rule::{List, Rule, RuleScope, RuleSubject, Spelling, absolute};
 use crate::policy::{
     Action, ActionKind, GrantScope, HiddenReason, Hint, Mode, RememberedRule, ShellSyntax, Verdict, glob, grant,
@@ -177,7 +177,7 @@ impl<'a> JudgedAction<'a> {
             }
             CommandEffect::Run(inner) => self.deep(inner, folders, depth + 1),
             CommandEffect::Code(why) => vec![self.code(why, argv)],
-            CommandEffect::History => vec![self.history()],
+            CommandEffect::History => vec![self.history(argv)],
             // The judgement of the command itself covers it.
             CommandEffect::Discard => Vec::new(),
             CommandEffect::Reach(host) => {
@@ -309,10 +309,11 @@ impl<'a> JudgedAction<'a> {
         self.asking(Judgement { hint, memory, ..said(Verdict::Ask, Basis::Hidden(why)) })
     }
 
-    /// Contents of files in the history that may be out of sight, or that a rule denies or asks about.
-    fn history(&self) -> Judgement {
+    /// Contents of files in the history that may be out of sight, or that a rule denies or asks about. A query runs without
+    /// those files: the tool adds them to it as paths to leave out.
+    fn history(&self, argv: &[String]) -> Judgement {
         let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
-        if self.sight.is_whole() && !is_denied {
+        if (self.sight.is_whole() && !is_denied) || self.is_query(argv) {
             return free(AutoAllow::Read);
         }
         let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(RuleSubject::Tool).is_none();
@@ -321,6 +322,14 @@ impl<'a> JudgedAction<'a> {
         let hint = if tools.is_empty() { Hint::None } else { Hint::Tools(tools) };
         let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Nothing, false);
         Judgement { hint, ..then(judged, Basis::History) }
+    }
+
+    /// Whether every part of the line with these words is a query of the history.
+    fn is_query(&self, argv: &[String]) -> bool {
+        let Some(line @ CommandLine::Plain(parts)) = &self.action.line else { return false };
+        let queries: Vec<usize> = HistoryQuery::of_line(line).into_iter().map(|(at, _)| at).collect();
+        let mut same = parts.iter().enumerate().filter(|(_, part)| part.argv == argv).peekable();
+        same.peek().is_some() && same.all(|(at, _)| queries.contains(&at))
     }
 
     /// A line that only a shell can parse. Only a rule for exactly this text can allow it.

@@ -15,6 +15,7 @@ mod special;
 mod table;
 
 use flags::ParsedFlags;
+pub use git::HistoryQuery;
 pub(super) use git::command as git_command;
 pub use insert::insert;
 pub(super) use setting::variable;

@@ -6,6 +6,9 @@
 
 mod contents;
 mod forms;
+mod history;
+
+pub use history::HistoryQuery;
 
 use super::{CommandEffect, CommandFacts, by_row, flags, host, table};
 use crate::policy::HiddenReason;
