@@ -253,7 +253,7 @@ pub fn permitted(
 }
 
 /// Whether commands run in a sandbox with a file tree and a network of its own.
-fn is_sandboxed(config: &Config) -> bool {
+pub fn is_sandboxed(config: &Config) -> bool {
     config.project.sandbox && command::engine().is_ok_and(Engine::has_namespaces)
 }
 

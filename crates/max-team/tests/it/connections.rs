@@ -36,7 +36,11 @@ fn site() -> String {
 
 /// An agent that runs one command, and tells what came of it.
 fn getting(host: &str) -> ModelServer {
-    let call = Reply::new().tool("t1", "run_shell", json!({ "command": format!("python3 get.py http://{host}/") }));
+    let call = Reply::new().tool(
+        "t1",
+        "run_shell",
+        json!({ "command": format!("python3 get.py http://{host}/"), "writes": true }),
+    );
     ModelServer::start(Script::new().when(move |request| {
         let is_result = request.body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         Some(if is_result.contains("tool_result") { Reply::text("Done.") } else { call.clone() })

@@ -131,8 +131,8 @@ fn a_hostile_repository_gets_nothing_from_a_member_that_obeys() {
     assert!(port.accept().is_err(), "somebody knocked");
     assert!(!runs(&mark), "somebody is left");
     // The run says what was refused.
-    assert!(denied >= 20 && ran.code == 0, "{denied} {ran:?}");
-    assert!(heard.contains("`allowed_commands`") && heard.contains("`blocked_patterns`"), "{heard}");
+    assert!(denied >= 15 && ran.code == 0, "{denied} {ran:?}");
+    assert!(heard.contains("`blocked_patterns`"), "{heard}");
     assert!(heard.contains("exit code 0"), "the Makefile was run: {heard}");
 }
 

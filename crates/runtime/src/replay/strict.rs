@@ -495,9 +495,10 @@ fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String
     if place("root").is_none_or(str::is_empty) {
         today.permissions.root.clear();
     }
-    // The place of the audit file belongs to the machine.
+    // The place of the audit file belongs to the machine, and so does the sandbox that it can make.
     let guarded = now.get("permissions").and_then(|permissions| permissions.get("guarded")).cloned();
     today.permissions.guarded = guarded.and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default();
+    today.sandboxed = now.get("sandboxed").and_then(Value::as_bool).unwrap_or_default();
     let mut today = value(&today);
     for name in names(first, now) {
         if first.get(&name) != now.get(&name) {

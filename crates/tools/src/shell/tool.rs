@@ -25,10 +25,9 @@ const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees at once.
 pub(super) const SHOWN: usize = 24 << 10;
 
-/// Run a command line in the project folder and get its output and exit code. A line whose effects cannot be seen (shell
-/// syntax such as loops and `$x`, scripts, `python3 -c`) runs at once, but can change nothing and reach no host; with
-/// `writes: true` it can change the project, if the approved plan or the user allows it. Nothing outside the project can be
-/// written. Prefer the other tools for reading, searching, editing and git.
+/// Run a command line in the project folder and get its output and exit code. A line whose effects cannot be seen (loops,
+/// `$x`, scripts, `python3 -c`) runs at once, but can change nothing and reach no host; with `writes: true` it can, if the
+/// plan or the user allows it. Prefer the other tools for files and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {
@@ -36,7 +35,7 @@ pub(crate) struct RunShell {
     /// Seconds, at most 600; in the background 86400. Default: until 30 pass without output or transfer.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
-    /// The line changes files of the project.
+    /// The line changes the project or reaches a host.
     writes: Option<bool>,
     /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
     background: Option<bool>,
@@ -104,7 +103,11 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
         })
     })?;
     cx.check()?;
-    let how = if intent.reach == CommandReach::ReadOnly { "; read-only, no network" } else { "" };
+    let how = match (intent.reach, cx.sandbox.hides_history) {
+        (CommandReach::Project, _) => "",
+        (CommandReach::ReadOnly, false) => "; read-only, no network",
+        (CommandReach::ReadOnly, true) => "; read-only, no network, no `.git`",
+    };
     let left_out = git::left_out(seen.hidden);
     let text = format!("{}{how}\n{left_out}{}", ended(&over, time), shown(cx, &kept.text()));
     Ok(Output { is_error: !is_fine(&over), ..Output::text(text) })
