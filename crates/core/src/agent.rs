@@ -78,9 +78,12 @@ pub struct Settings {
     /// The project's own test commands: they need no question, and `allowed_commands` holds for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<Vec<String>>,
-    /// Whether its commands run in a sandbox with a file tree and a network of its own.
+    /// Whether its commands run in a sandbox in which one of unknown effect can change nothing and reach no host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sandboxed: bool,
+    /// Whether this sandbox can protect no file in a folder that a command writes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unshielded: bool,
     /// When a conversation is compacted, and by which model.
     #[serde(default)]
     pub compaction: Compaction,
@@ -127,6 +130,7 @@ impl Settings {
             checks: Vec::new(),
             tests: Vec::new(),
             sandboxed: false,
+            unshielded: false,
             compaction: Compaction::default(),
             turn_ms: None,
         }
@@ -143,6 +147,7 @@ impl Settings {
             checks: &self.checks,
             tests: &self.tests,
             sandboxed: self.sandboxed,
+            unshielded: self.unshielded,
             ..Rules::new(self.mode, &self.constraints)
         }
     }

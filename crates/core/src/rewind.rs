@@ -14,7 +14,7 @@ use crate::hash::Hash;
 use crate::message::Principal;
 use crate::policy::command_line::{RedirectTarget, SimpleCommand};
 use crate::policy::program::{self, CommandEffect};
-use crate::policy::{Action, ActionKind, CommandLine, CommandReach, Repeatability};
+use crate::policy::{Action, ActionKind, CommandLine, Repeatability};
 
 /// Write permission of owner, group and others.
 const WRITE: u16 = 0o222;
@@ -440,7 +440,7 @@ pub fn standing_steps<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> B
 pub fn is_opaque(class: Repeatability, action: &Action) -> bool {
     match action.kind {
         ActionKind::Execute => {
-            let changes = class == Repeatability::Opaque && action.reach != CommandReach::ReadOnly;
+            let changes = class == Repeatability::Opaque && !action.reach.is_read_only();
             changes && !action.line.as_ref().is_some_and(only_looks)
         }
         ActionKind::Merge => true,

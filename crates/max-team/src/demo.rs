@@ -224,7 +224,7 @@ impl DemoStage {
         let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(why)));
         let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
         config.project.sandbox &= sandboxed;
-        let open = open(&away, router.clone(), setup::is_sandboxed(&config))?;
+        let open = open(&away, router.clone(), &config)?;
         // The demo's own servers, and none of the user's.
         let list = root.join(mcp::PROJECT_FILE);
         let mcp_config = list.exists().then(|| list.display().to_string()).into_iter().collect();
@@ -253,7 +253,7 @@ fn first_commit(root: &Path) {
 
 /// The session of the demo: the built-in team, all with the recorded model. `place` is in the scratch project, which
 /// has no team of its own.
-fn open(place: &AppEnv, router: Router, sandboxed: bool) -> Result<OpenOptions, CliError> {
+fn open(place: &AppEnv, router: Router, config: &Config) -> Result<OpenOptions, CliError> {
     // The recorded model is free.
     let model = Model {
         provider: "recording".into(),
@@ -263,7 +263,7 @@ fn open(place: &AppEnv, router: Router, sandboxed: bool) -> Result<OpenOptions, 
         thinking_tokens: 0,
         price: Some(Price::FREE),
     };
-    let settings = Settings { sandboxed, ..Settings::new(model.clone()) };
+    let settings = setup::with_sandbox(config, Settings::new(model.clone()));
     let key_source = "none".to_owned();
     let catalog = Arc::new(Catalog::builtin().clone());
     let chosen = ChosenModel { model, fallback: None, fast: None, key_source, router, catalog };

@@ -35,8 +35,8 @@ pub use proxy::ProxyRequest;
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    Activity, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, NameSockets, Network,
-    NetworkDoor, Obstacle, ProxyServer, SandboxError, Spec, StdinPipe,
+    Activity, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, LandlockPart, Limit, Limits,
+    NameSockets, Network, NetworkDoor, Obstacle, ProxyServer, SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};

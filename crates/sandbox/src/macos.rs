@@ -20,7 +20,7 @@ const SEATBELT: &str = "/usr/bin/sandbox-exec";
 static CAPABILITY: Capability = Capability {
     namespaces: LazyLock::new(|| Err("this is not Linux".to_owned())),
     bubblewrap: LazyLock::new(|| Err(Obstacle::Other("this is not Linux".to_owned()))),
-    landlock: LazyLock::new(|| Err("this is not Linux".to_owned())),
+    landlock: LazyLock::new(|| Err(Obstacle::Other("this is not Linux".to_owned()))),
     seatbelt: LazyLock::new(|| {
         Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"))
     }),

@@ -25,6 +25,8 @@ pub struct Spec {
     pub dir: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+    /// Variables with a path in its folder for temporary files.
+    pub temporary_env: Vec<(String, String)>,
     /// Its sandbox; `None`: it only has limits and a supervisor.
     #[serde(rename = "walls")]
     pub isolation: Option<Isolation>,
@@ -147,6 +149,7 @@ impl Spec {
             line: Vec::new(),
             dir: PathBuf::from("/"),
             env: Vec::new(),
+            temporary_env: Vec::new(),
             isolation: Some(Isolation::default()),
             limits: Limits::default(),
             end_mark: None,
@@ -180,8 +183,11 @@ pub struct Isolation {
     pub home: Option<PathBuf>,
     /// Which network it has.
     pub network: Network,
-    /// Whether a person has seen and approved this very command. Then a weaker sandbox may do.
-    pub attended: bool,
+    /// Whether it was allowed knowing that nothing may be protected or hidden in folders that it writes. Then a weaker sandbox
+    /// may do.
+    pub unshielded: bool,
+    /// Its own folder for temporary files, where it cannot have a `/tmp` of its own: its supervisor makes it.
+    pub temporary: Option<PathBuf>,
 }
 
 impl Isolation {
@@ -423,7 +429,7 @@ pub struct Capability {
     /// Where a working bubblewrap is, or why there is none.
     pub bubblewrap: LazyLock<Result<PathBuf, Obstacle>>,
     /// Whether Landlock is there with all that is needed, or what is missing.
-    pub landlock: LazyLock<Result<(), String>>,
+    pub landlock: LazyLock<Result<(), Obstacle>>,
     /// Whether seatbelt is there.
     pub seatbelt: LazyLock<Result<(), String>>,
     /// Where control groups cap memory and processes, or why only the supervisor watches them.
@@ -435,9 +441,53 @@ pub struct Capability {
 pub enum Obstacle {
     #[error("bubblewrap is not installed")]
     NoBubblewrap,
+    /// Too old for these parts of it, each with the version of Linux that brings it.
+    #[error(
+        "this kernel's Landlock is too old: it lacks {}",
+        .0.iter().map(LandlockPart::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    OldLandlock(Vec<LandlockPart>),
+    #[error("this kernel has no Landlock, or it is not switched on (`lsm=landlock,…`)")]
+    NoLandlock,
     /// From this folder up.
     #[error("control groups cannot limit memory and processes here (looked at `{}` and above)", .0.display())]
     NoControlGroup(PathBuf),
     #[error("{0}")]
     Other(String),
+}
+
+/// A part of Landlock that a sandbox needs and that not every version has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LandlockPart {
+    /// Rules for names that move from one folder to another.
+    Moves,
+    /// Rules for cutting files.
+    Truncation,
+    /// Rules for commands to devices.
+    Devices,
+    /// Rules for signals to other processes, and for abstract Unix sockets.
+    Scopes,
+}
+
+impl LandlockPart {
+    /// All of them, with the version of Linux that brings each.
+    pub const ALL: [(Self, &str); 4] =
+        [(Self::Moves, "5.19"), (Self::Truncation, "6.2"), (Self::Devices, "6.10"), (Self::Scopes, "6.12")];
+
+    /// The version of Linux that brings it.
+    pub fn since(self) -> &'static str {
+        Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, since)| since)
+    }
+}
+
+impl fmt::Display for LandlockPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Self::Moves => "rules for moving files between folders",
+            Self::Truncation => "rules for cutting files",
+            Self::Devices => "rules for devices",
+            Self::Scopes => "rules for signals and abstract Unix sockets",
+        };
+        write!(f, "{what} (Linux {})", self.since())
+    }
 }

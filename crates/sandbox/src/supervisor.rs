@@ -446,7 +446,13 @@ struct ScratchDir(Option<PathBuf>);
 
 impl ScratchDir {
     fn for_engine(order: &mut Order) -> io::Result<Self> {
-        let Some(isolation) = order.spec.isolation.as_mut().filter(|_| order.engine == Engine::Landlock) else {
+        let Spec { env, temporary_env, isolation, .. } = &mut order.spec;
+        let mut set = |folder: &Path| {
+            let path = |name: &str| folder.join(name).display().to_string();
+            env.extend(temporary_env.drain(..).map(|(variable, name)| (variable, path(&name))));
+        };
+        let Some(isolation) = isolation.as_mut().filter(|_| order.engine == Engine::Landlock) else {
+            set(Path::new("/tmp"));
             return Ok(Self(None));
         };
         // The environment is empty, so this is the system's own folder.
@@ -455,8 +461,9 @@ impl ScratchDir {
         let _ = fs::remove_dir_all(&path);
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let scratch = Self(Some(path.clone()));
-        order.spec.env.push(("TMPDIR".to_owned(), path.display().to_string()));
-        isolation.writable.push(path);
+        set(&path);
+        env.push(("TMPDIR".to_owned(), path.display().to_string()));
+        isolation.temporary = Some(path);
         Ok(scratch)
     }
 }

@@ -248,13 +248,16 @@ pub fn permitted(
     let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
     let guarded = given.flat_map(|file| names(&file)).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
-    let sandboxed = is_sandboxed(config);
-    Ok(Settings { mode, permissions, tests: test_commands(config, root), sandboxed, ..settings })
+    let settings = with_sandbox(config, settings);
+    Ok(Settings { mode, permissions, tests: test_commands(config, root), ..settings })
 }
 
-/// Whether commands run in a sandbox with a file tree and a network of its own.
-pub fn is_sandboxed(config: &Config) -> bool {
-    config.project.sandbox && command::engine().is_ok_and(Engine::has_namespaces)
+/// The settings with what the sandbox of commands can do here.
+pub fn with_sandbox(config: &Config, settings: Settings) -> Settings {
+    let engine = command::engine().ok().filter(|_| config.project.sandbox);
+    let unshielded = engine == Some(Engine::Landlock);
+    let sandboxed = unshielded || engine.is_some_and(Engine::has_namespaces);
+    Settings { sandboxed, unshielded, ..settings }
 }
 
 /// The test commands of the project, which need no question while the sandbox is on.

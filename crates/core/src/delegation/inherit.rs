@@ -26,6 +26,7 @@ impl Settings {
         self.checks.clear();
         self.tests.clone_from(&caller.tests);
         self.sandboxed &= caller.sandboxed;
+        self.unshielded |= caller.unshielded;
         if caller.owns.is_some() {
             self.owns.clone_from(&caller.owns);
         }
@@ -283,13 +284,14 @@ mod tests {
         let modes = || select(Mode::NAMES.map(|(_, mode)| mode).to_vec());
         let within = proptest::collection::vec(modes(), 0..2);
         let owns = proptest::option::of(some(&["src/**", "docs/**"]));
-        (constraints(), permissions(), modes(), within, any::<bool>(), any::<bool>(), owns).prop_map(
-            |(constraints, permissions, mode, within, approved, sandboxed, owns)| Settings {
+        (constraints(), permissions(), modes(), within, any::<bool>(), any::<[bool; 2]>(), owns).prop_map(
+            |(constraints, permissions, mode, within, approved, [sandboxed, unshielded], owns)| Settings {
                 permissions,
                 mode,
                 within,
                 approved,
                 sandboxed,
+                unshielded,
                 owns,
                 ..settings(&constraints)
             },

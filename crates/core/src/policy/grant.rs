@@ -109,6 +109,11 @@ pub(super) fn exactly(argv: &[String]) -> String {
     format!("Bash({})", join(argv))
 }
 
+/// The rule for exactly this text, which only a shell can parse.
+pub(super) fn for_text(text: &str) -> String {
+    format!("Bash({})", text.trim())
+}
+
 /// Possible commands in a text that only a shell can parse: good enough to deny by, never to allow by.
 pub(super) fn pieces(text: &str) -> Vec<Vec<String>> {
     let ends = |letter: char| matches!(letter, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' | '`' | '<' | '>' | '\r');

@@ -28,8 +28,8 @@ pub use grant::{Grant, GrantScope, RememberedRule};
 pub use hint::Hint;
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
 pub use protected::{
-    GitAccess, PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, git_access, is_dependency_folder,
-    is_row_folder, protecting_row, row_at, sandbox_rows, team_config_row,
+    GitAccess, PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, git_access, is_build_folder,
+    is_dependency_folder, is_row_folder, protecting_row, row_at, sandbox_rows, team_config_row,
 };
 pub use reach::CommandReach;
 pub use reason::{DangerReason, HiddenReason, RemoteEffect};

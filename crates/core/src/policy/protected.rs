@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 pub use approved::{GitAccess, approved_rows, git_access};
-use table::DEPENDENCY_FOLDERS;
 pub use table::PROTECTED;
+use table::{BUILD_FOLDERS, DEPENDENCY_FOLDERS};
 
 use super::rule::absolute;
 use crate::text::is_hidden;
@@ -151,6 +151,16 @@ pub fn row_at(path: &str) -> Option<&'static ProtectedRow> {
 /// protected names, no agent works in them, and nothing in them is looked for.
 pub fn is_dependency_folder(name: &str) -> bool {
     DEPENDENCY_FOLDERS.contains(&name)
+}
+
+/// Whether a folder of this path in the project holds what builds and tests make, and can make again. Such folders within
+/// others are parts of them.
+pub fn is_build_folder(path: &str) -> bool {
+    let above = BUILD_FOLDERS.iter().find_map(|folder| path.strip_suffix(folder));
+    above.is_some_and(|above| {
+        let is_part = |part: &str| is_dependency_folder(part) || BUILD_FOLDERS.contains(&part);
+        (above.is_empty() || above.ends_with('/')) && !above.split('/').any(is_part)
+    })
 }
 
 /// Whether protected names lie beneath a folder of this path in the project, and the folder itself has none.

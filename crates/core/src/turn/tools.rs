@@ -1,10 +1,12 @@
 //! Tool calls: how they are judged, who approves them, and what follows once all have a result.
 
+use std::sync::Arc;
+
 use super::decide::{PendingInput, ended};
 use super::teammate::{answer_team, end_turn};
 use super::worktree_review::reviewed;
 use super::{PrepareError, PreparedCall, RunningTurn, ToolCall, ToolCallStatus, Turn, TurnEnv, TurnStop};
-use crate::agent::Constraints;
+use crate::agent::{Constraints, Settings};
 use crate::chat::{Part, write};
 use crate::event::{
     Approval, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, ToolOutcome, TurnEnded,
@@ -156,10 +158,10 @@ impl Turn {
         }
         if answer.allow {
             let attended = matches!(answer.by, DecidedBy::Person(_));
-            // The person has seen the whole line; any other yes leaves the sandbox as it was judged, and so does any yes to an
-            // agent that can change nothing.
-            let is_still = self.settings.as_ref().is_some_and(|settings| settings.rules().is_still());
-            let reach = if attended && !is_still { CommandReach::Project } else { action.reach };
+            // The person has seen the whole line; any other yes leaves the sandbox as it was judged.
+            let after_yes = |settings: &Arc<Settings>| settings.rules().reach_after_yes(action.reach);
+            let reach =
+                if attended { self.settings.as_ref().map_or(CommandReach::Project, after_yes) } else { action.reach };
             let intent =
                 intent(call, Action { reach, ..action.clone() }, class, Approval::Question(question), attended);
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));

@@ -226,8 +226,8 @@ fn sandbox(is_on: bool, findings: &mut Findings) {
     } else {
         findings.warn(lang.sandbox(), lang.sandbox_not_within().to_owned());
     }
-    good(findings, lang.sandbox_network());
     if chosen.has_namespaces() {
+        good(findings, lang.sandbox_network());
         good(findings, lang.sandbox_hosts());
     } else {
         findings.note(lang.sandbox(), lang.sandbox_no_hosts().to_owned());
@@ -279,7 +279,7 @@ fn passed_over(chosen: Option<Engine>, findings: &mut Findings) {
     let all = [
         (Engine::Namespaces, power.namespaces.as_ref().err().map(other)),
         (Engine::Bubblewrap, power.bubblewrap.as_ref().err().cloned()),
-        (Engine::Landlock, power.landlock.as_ref().err().map(other)),
+        (Engine::Landlock, power.landlock.as_ref().err().cloned()),
     ];
     for (other, missing) in all.into_iter().filter(|(other, _)| chosen != Some(*other)) {
         findings.note(lang.sandbox(), lang.passed_over(other, missing.as_ref()));

@@ -34,6 +34,8 @@ mod hands;
 mod headless;
 mod interrupts;
 mod keep;
+#[cfg(target_os = "linux")]
+mod landlock;
 mod leads;
 mod listening;
 mod manual;

@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, CheckFault, Evidence, Proof};
 use max_team_core::plan::{Findings, TaskDraft};
-use max_team_core::policy::Visibility;
+use max_team_core::policy::{CommandReach, Visibility};
 use max_team_tools::command::CommandSandbox;
 use max_team_tools::worktree::Review;
 use max_team_tools::{command, git, project, test_runner};
@@ -240,10 +240,19 @@ impl Checker<'_> {
         if let Some(why) = refused {
             return Evidence::new(line, false, why);
         }
-        match command::run(&argv, self.root, self.most(), Some(self.isolation), cancel) {
+        match command::run(&argv, self.root, self.most(), Some(&self.sandbox()), cancel) {
             Err(error) => Evidence { code: not_started(&error), ..Evidence::new(line, false, error.to_string()) },
             Ok(ran) => Evidence { code: ran.code, ..outcome(line, &ran) },
         }
+    }
+}
+
+impl Checker<'_> {
+    /// The sandbox of its commands: on a machine that can protect nothing in a folder that they write, they write only what
+    /// builds and tests make.
+    fn sandbox(&self) -> CommandSandbox {
+        let is_unshielded = self.owner.is_some_and(|owner| owner.unshielded);
+        self.isolation.within(if is_unshielded { CommandReach::BuildFolders } else { CommandReach::Project })
     }
 }
 
@@ -311,14 +320,14 @@ fn diff_now(
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.
 fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
-    let (root, most, isolation) = (look.checker.root, look.checker.most(), look.checker.isolation);
+    let (root, most, isolation) = (look.checker.root, look.checker.most(), look.checker.sandbox());
     let projects = project::detect(root);
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
-    let covered = test_runner::coverage(root, first, most, isolation, cancel)
+    let covered = test_runner::coverage(root, first, most, &isolation, cancel)
         .ok()
         .filter(|report| report.ok && report.coverage.is_some());
-    let report = match covered.map_or_else(|| test_runner::run(root, first, None, most, isolation, cancel), Ok) {
+    let report = match covered.map_or_else(|| test_runner::run(root, first, None, most, &isolation, cancel), Ok) {
         Ok(report) => report,
         // A project without tests has no report; one whose tests cannot start has.
         Err(test_runner::TestError::NoTests(_)) => return None,

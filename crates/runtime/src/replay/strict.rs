@@ -312,7 +312,7 @@ impl Today<'_> {
                 teammate.settings.owns.clone_from(&then.owns);
                 teammate.settings.checks.clone_from(&then.checks);
                 teammate.settings.tests.clone_from(&then.tests);
-                teammate.settings.sandboxed = then.sandboxed;
+                (teammate.settings.sandboxed, teammate.settings.unshielded) = (then.sandboxed, then.unshielded);
                 (teammate.settings.budget_nano, teammate.settings.budget_tokens) =
                     (then.budget_nano, then.budget_tokens);
                 teammate.settings.approved = then.approved;
@@ -498,7 +498,8 @@ fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String
     // The place of the audit file belongs to the machine, and so does the sandbox that it can make.
     let guarded = now.get("permissions").and_then(|permissions| permissions.get("guarded")).cloned();
     today.permissions.guarded = guarded.and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default();
-    today.sandboxed = now.get("sandboxed").and_then(Value::as_bool).unwrap_or_default();
+    let is = |name: &str| now.get(name).and_then(Value::as_bool).unwrap_or_default();
+    (today.sandboxed, today.unshielded) = (is("sandboxed"), is("unshielded"));
     let mut today = value(&today);
     for name in names(first, now) {
         if first.get(&name) != now.get(&name) {

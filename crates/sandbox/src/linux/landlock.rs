@@ -14,7 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bound
 
 use super::seccomp;
 use super::view::{SECRETS, SYSTEM};
-use crate::spec::{Isolation, Network, Spec};
+use crate::spec::{Isolation, LandlockPart, Network, Obstacle, Spec};
 
 /// The first version that keeps a command from signalling its supervisor.
 const NEEDED: ABI = ABI::V6;
@@ -22,18 +22,38 @@ const NEEDED: ABI = ABI::V6;
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Whether this kernel has what is needed.
-pub(super) fn is_here() -> Result<(), String> {
-    ruleset()
-        .and_then(Ruleset::create)
-        .map(drop)
-        .map_err(|_| "this kernel has no Landlock that is recent enough (6.12)".to_owned())
+pub(super) fn is_here() -> Result<(), Obstacle> {
+    missing(|version| is_created(files(version)), || is_created(ruleset()))
+}
+
+/// Which parts are missing. `has_files` says whether the file rules of a version are known, `is_whole` whether all is.
+fn missing(has_files: impl Fn(ABI) -> bool, is_whole: impl Fn() -> bool) -> Result<(), Obstacle> {
+    if is_whole() {
+        return Ok(());
+    }
+    if !has_files(ABI::V1) {
+        return Err(Obstacle::NoLandlock);
+    }
+    let needs = |part: &LandlockPart| match part {
+        LandlockPart::Moves => !has_files(ABI::V2),
+        LandlockPart::Truncation => !has_files(ABI::V3),
+        LandlockPart::Devices => !has_files(ABI::V5),
+        // All else may be there.
+        LandlockPart::Scopes => true,
+    };
+    Err(Obstacle::OldLandlock(LandlockPart::ALL.map(|(part, _)| part).into_iter().filter(needs).collect()))
+}
+
+fn is_created(rules: Result<Ruleset, RulesetError>) -> bool {
+    rules.and_then(Ruleset::create).is_ok()
+}
+
+fn files(version: ABI) -> Result<Ruleset, RulesetError> {
+    Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(version))
 }
 
 fn ruleset() -> Result<Ruleset, RulesetError> {
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(NEEDED))?
-        .scope(Scope::AbstractUnixSocket | Scope::Signal)
+    files(NEEDED)?.scope(Scope::AbstractUnixSocket | Scope::Signal)
 }
 
 /// Restricts this process, for good.
@@ -42,7 +62,8 @@ pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
     let isolation = spec.isolation.as_ref().ok_or("the order names none")?;
     drop_capabilities();
     restrict(isolation).map_err(|error| format!("landlock: {error}"))?;
-    seccomp::apply(&isolation.network, false)
+    // Landlock has no rules for permissions, owners and times of files, which a command could change wherever they are.
+    seccomp::apply(&isolation.network, false, isolation.writable.is_empty())
 }
 
 /// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock
@@ -54,7 +75,7 @@ pub fn renounce() -> io::Result<()> {
     } else {
         rustix::thread::set_no_new_privs(true)?;
     }
-    seccomp::apply(&Network::None, false).map_err(io::Error::other)
+    seccomp::apply(&Network::None, false, true).map_err(io::Error::other)
 }
 
 /// Drops root's capabilities. For a process without any this fails, which does no harm.
@@ -78,7 +99,10 @@ fn restrict(isolation: &Isolation) -> Result<(), RulesetError> {
         .add_rules(path_beneath_rules(&seen, read))?
         .add_rules(path_beneath_rules(["/proc"], read))?
         .add_rules(path_beneath_rules(DEVICES, device))?
-        .add_rules(path_beneath_rules(&isolation.writable, AccessFs::from_all(NEEDED)))?
+        .add_rules(path_beneath_rules(
+            isolation.writable.iter().chain(&isolation.temporary),
+            AccessFs::from_all(NEEDED),
+        ))?
         .restrict_self()?;
     // The ruleset cannot be partly enforced: every right was required.
     debug_assert_eq!(status.ruleset, RulesetStatus::FullyEnforced);
@@ -102,6 +126,31 @@ fn carved(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_kernel_lacks_is_named() {
+        let on = |newest: Option<ABI>| {
+            missing(|version| newest.is_some_and(|newest| version <= newest), || newest == Some(ABI::V6))
+        };
+        assert_eq!(on(None), Err(Obstacle::NoLandlock));
+        let (moves, truncation) = (LandlockPart::Moves, LandlockPart::Truncation);
+        let (devices, scopes) = (LandlockPart::Devices, LandlockPart::Scopes);
+        let table = [
+            (ABI::V1, vec![moves, truncation, devices, scopes]),
+            (ABI::V2, vec![truncation, devices, scopes]),
+            (ABI::V4, vec![devices, scopes]),
+            (ABI::V5, vec![scopes]),
+        ];
+        for (newest, want) in table {
+            assert_eq!(on(Some(newest)), Err(Obstacle::OldLandlock(want)), "{newest:?}");
+        }
+        assert_eq!(on(Some(ABI::V6)), Ok(()));
+        let told = Obstacle::OldLandlock(vec![scopes]).to_string();
+        assert_eq!(
+            told,
+            "this kernel's Landlock is too old: it lacks rules for signals and abstract Unix sockets (Linux 6.12)"
+        );
+    }
 
     #[test]
     fn only_hidden_paths_are_left_out() {

@@ -104,7 +104,7 @@ pub fn engine() -> Result<Engine, String> {
     let works = |engine: Engine| match engine {
         Engine::Namespaces => namespaces_work(),
         Engine::Bubblewrap => POWER.bubblewrap.as_ref().map(drop).map_err(Obstacle::to_string),
-        _ => POWER.landlock.clone(),
+        _ => POWER.landlock.as_ref().copied().map_err(Obstacle::to_string),
     };
     if let Some(engine) = PREFERRED.get() {
         return works(*engine).map(|()| *engine);
@@ -137,7 +137,7 @@ pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxErr
 /// Which part of the spec Landlock cannot enforce.
 fn beyond_landlock(isolation: &Isolation) -> Option<String> {
     let within = |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
-    if isolation.attended {
+    if isolation.unshielded {
         return None;
     }
     if let Some(path) = isolation.protected.iter().find(|path| within(&isolation.writable, path)) {
@@ -203,7 +203,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
 /// Restricts this process as far as the engine leaves that to it. Processes that it starts inherit this.
 pub(crate) fn shut_in(spec: &Spec, engine: Engine) -> Result<(), String> {
     match (engine, &spec.isolation) {
-        (Engine::Namespaces | Engine::Bubblewrap, Some(isolation)) => seccomp::apply(&isolation.network, true),
+        (Engine::Namespaces | Engine::Bubblewrap, Some(isolation)) => seccomp::apply(&isolation.network, true, false),
         _ => Ok(()),
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_landlock_cannot_exclude_are_refused_unless_attended() {
+    fn paths_that_landlock_cannot_exclude_are_refused_unless_that_was_allowed() {
         let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         let isolation = |protected: &[&str], hidden: &[&str]| Isolation {
             readable: list(&["/p"]),
@@ -226,7 +226,7 @@ mod tests {
         let told = beyond_landlock(&isolation(&["/p/own/.git/config"], &[])).unwrap();
         assert!(told.contains("`/p/own/.git/config`"), "{told}");
         assert!(beyond_landlock(&isolation(&[], &["/p/own/.env"])).unwrap().contains("cannot hide `/p/own/.env`"));
-        let looked = Isolation { attended: true, ..isolation(&["/p/own/x"], &["/p/own/.env"]) };
+        let looked = Isolation { unshielded: true, ..isolation(&["/p/own/x"], &["/p/own/.env"]) };
         assert_eq!(beyond_landlock(&looked), None);
     }
 }

@@ -72,6 +72,34 @@ const REFUSED: [i64; 56] = [
     libc::SYS_set_mempolicy,
 ];
 
+/// Calls that change the permissions, owners, times and attributes of files.
+const METADATA: [i64; 15] = [
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // Newer ones, which have the same number on every system: fchmodat2, setxattrat, removexattrat and file_setattr.
+    452,
+    463,
+    466,
+    469,
+];
+/// The same in older forms, which newer systems do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD_METADATA: [i64; 6] =
+    [libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_METADATA: [i64; 0] = [];
+/// Attributes of files as commands to them: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
+const ATTRIBUTES: [u64; 2] = [0x4008_6602, 0x401c_5820];
+
 /// New namespaces, as flags of `clone`.
 const NAMESPACES: [i32; 8] = [
     libc::CLONE_NEWUSER,
@@ -87,15 +115,16 @@ const NAMESPACES: [i32; 8] = [
 /// From this number on, x86-64 has the same calls a second time, which no rule below would see.
 const OTHER_CALLS: u32 = 0x4000_0000;
 
-/// Keeps this process, and all that it starts, from these calls. `private`: it has a network of its own.
-pub(super) fn apply(network: &Network, private: bool) -> Result<(), String> {
-    for program in programs(network, private)? {
+/// Keeps this process, and all that it starts, from these calls. `private`: it has a network of its own. `keeps_metadata`: it
+/// changes the permissions, owners and times of no file.
+pub(super) fn apply(network: &Network, private: bool, keeps_metadata: bool) -> Result<(), String> {
+    for program in programs(network, private, keeps_metadata)? {
         apply_filter(&program).map_err(|error| format!("seccomp: {error}"))?;
     }
     Ok(())
 }
 
-fn programs(network: &Network, private: bool) -> Result<Vec<BpfProgram>, String> {
+fn programs(network: &Network, private: bool, keeps_metadata: bool) -> Result<Vec<BpfProgram>, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("seccomp: {error}"))?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
     let wrong = |error: seccompiler::BackendError| format!("seccomp: {error}");
@@ -108,6 +137,13 @@ fn programs(network: &Network, private: bool) -> Result<Vec<BpfProgram>, String>
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
         let rule = rule(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)]).map_err(wrong)?;
         rules.entry(libc::SYS_ioctl).or_default().push(rule);
+    }
+    if keeps_metadata {
+        rules.extend(METADATA.into_iter().chain(OLD_METADATA).map(|call| (call, Vec::new())));
+        for request in ATTRIBUTES {
+            let rule = rule(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)]).map_err(wrong)?;
+            rules.entry(libc::SYS_ioctl).or_default().push(rule);
+        }
     }
     rules.insert(libc::SYS_socket, sockets(network, private).map_err(wrong)?);
     let errno = |number: i32| SeccompAction::Errno(number.cast_unsigned());

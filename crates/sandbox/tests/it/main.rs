@@ -30,7 +30,7 @@ fn engines() -> Vec<Engine> {
     let all = [
         (Engine::Namespaces, power.namespaces.as_ref().err().cloned()),
         (Engine::Bubblewrap, power.bubblewrap.as_ref().err().map(ToString::to_string)),
-        (Engine::Landlock, power.landlock.as_ref().err().cloned()),
+        (Engine::Landlock, power.landlock.as_ref().err().map(ToString::to_string)),
     ];
     let works = |(engine, missing): (Engine, Option<String>)| match missing {
         None => Some(engine),
@@ -89,6 +89,7 @@ impl World {
             line: Vec::new(),
             dir: self.own.clone(),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            temporary_env: Vec::new(),
             isolation: Some(self.isolation()),
             limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
             end_mark: None,

@@ -29,17 +29,11 @@ const GIT_SETTINGS: [(&str, &str); 2] = [("safe.bareRepository", "explicit"), ("
 /// A setting for git that may write in `.git`: hooks run code of the project, which must not write there.
 const NO_HOOKS: (&str, &str) = ("core.hooksPath", "/dev/null");
 
-/// Told after a command that could not change a file because of its verdict.
-const LOOKED: &str = "[denied: without `writes: true` this line can change nothing but files in `/tmp`, and reach \
-                      no host. If it must change the project, call again with `writes: true`]\n";
-
-/// The output folder of build tools in a read-only project; it is removed with the command.
-const SCRATCH: [(&str, &str); 4] = [
-    ("CARGO_TARGET_DIR", "/tmp/target"),
-    ("GOCACHE", "/tmp/go-build"),
-    ("PYTHONDONTWRITEBYTECODE", "1"),
-    ("PYTEST_ADDOPTS", "-p no:cacheprovider"),
-];
+/// The output folders of build tools in a read-only project, in the folder for temporary files.
+const TARGET: (&str, &str) = ("CARGO_TARGET_DIR", "target");
+const SCRATCH: [(&str, &str); 2] = [TARGET, ("GOCACHE", "go-build")];
+/// Settings of tools that would otherwise write beside the sources.
+const KEEPS_SOURCES: [(&str, &str); 2] = [("PYTHONDONTWRITEBYTECODE", "1"), ("PYTEST_ADDOPTS", "-p no:cacheprovider")];
 
 /// A command to run.
 #[derive(Debug)]
@@ -104,8 +98,12 @@ impl<'a> Invocation<'a> {
         if let Some(network) = &network {
             (spec.proxy, spec.activity) = (Some(network.server()), network.activity());
         }
-        let is_networkless = network.is_some() && !engine().is_ok_and(Engine::has_namespaces);
-        let (mut is_barred, mut is_cut_off) = (OutputHint::of(&DENIED_WRITE), OutputHint::of(&NO_NETWORK));
+        let engine = engine();
+        let (is_unshielded, has_hosts) = (engine == Ok(Engine::Landlock), engine.is_ok_and(Engine::has_namespaces));
+        let wants_network = |isolation: &CommandSandbox| isolation.on && isolation.network != Network::All;
+        let is_networkless = !has_hosts && self.isolation.is_some_and(wants_network);
+        let denied: &[&str] = if is_unshielded { &DENIED } else { &DENIED_WRITE };
+        let (mut is_barred, mut is_cut_off) = (OutputHint::of(denied), OutputHint::of(&NO_NETWORK));
         let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
             is_barred.hear(bytes);
             is_cut_off.hear(bytes);
@@ -132,11 +130,10 @@ impl<'a> Invocation<'a> {
             isolation.moved.note(&over.appeared);
         }
         let moved: Vec<MovedFile> = over.appeared.iter().map(moved_file).collect();
-        let barred = self
-            .isolation
-            .zip(built.as_ref())
-            .filter(|(isolation, _)| is_barred.is_heard || (isolation.may_write_if_said && is_cut_off.is_heard));
-        let barred = barred.and_then(|(isolation, built)| barred_note(isolation, built));
+        let barred = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| {
+            is_barred.is_heard || (has_hosts && isolation.may_write_if_said && is_cut_off.is_heard)
+        });
+        let barred = barred.and_then(|(isolation, built)| barred_note(isolation, built, is_unshielded));
         let note = moved_note(&moved) + &barred.unwrap_or_default() + &note;
         if !note.is_empty() {
             sink(OutputSource::Output, note.as_bytes());
@@ -164,9 +161,13 @@ impl<'a> Invocation<'a> {
         let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
         let built = self.isolation.map(|isolation| isolation.build(&mut vars, cancel)).transpose()?.flatten();
         let mut isolation = built.as_ref().map(|built| built.isolation.clone()).or_else(|| self.built.clone());
+        let mut temporary_env = Vec::new();
         if self.isolation.is_some_and(|isolation| isolation.read_only) {
-            vars.retain(|(name, _)| !SCRATCH.iter().any(|(own, _)| own == name));
-            vars.extend(SCRATCH.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            vars.retain(|(name, _)| !SCRATCH.iter().chain(&KEEPS_SOURCES).any(|(own, _)| own == name));
+            let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            vars.extend(KEEPS_SOURCES.map(owned));
+            let has_target = isolation.as_ref().is_some_and(|isolation| self.has_target(&isolation.writable));
+            temporary_env.extend(SCRATCH.into_iter().filter(|own| !has_target || *own != TARGET).map(owned));
         }
         if let Some(isolation) = self.isolation {
             vars.extend(git_settings(isolation.git));
@@ -192,6 +193,7 @@ impl<'a> Invocation<'a> {
             line: self.line.clone(),
             dir: self.dir.to_owned(),
             env: vars,
+            temporary_env,
             isolation,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), idle: self.idle, ..limits },
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
@@ -203,6 +205,12 @@ impl<'a> Invocation<'a> {
             ends_its_children: false,
         };
         Ok((spec, built))
+    }
+
+    /// Whether Cargo's own output folder can be written.
+    fn has_target(&self, writable: &[PathBuf]) -> bool {
+        let is_own = |folder: &Path| folder.parent().is_some_and(|parent| self.dir.starts_with(parent));
+        writable.iter().any(|folder| folder.ends_with(TARGET.1) && is_own(folder))
     }
 
     /// A program that runs without a sandbox is the user's own, and so are the programs that it starts by name: none
@@ -234,8 +242,10 @@ fn git_settings(access: GitAccess) -> Vec<(String, String)> {
     variables
 }
 
-/// What commands print that could not change a file, and that have no network.
+/// What commands print that could not change a file: where that is a mount, and where Landlock refuses it.
 const DENIED_WRITE: [&str; 4] = ["ead-only file system", "EROFS", "esource busy", "EBUSY"];
+const DENIED: [&str; 4] = ["ermission denied", "EACCES", "peration not permitted", "EPERM"];
+/// What commands print that have no network.
 const NO_NETWORK: [&str; 7] = [
     "ot resolve host",
     "in name resolution",
@@ -267,16 +277,21 @@ impl OutputHint {
     }
 }
 
-/// What to do about a file that the sandbox did not let the command change.
-fn barred_note(sandbox: &CommandSandbox, built: &BuiltSandbox) -> Option<String> {
+/// What to do about a file that the sandbox did not let the command change. `is_unshielded`: it is Landlock alone.
+fn barred_note(sandbox: &CommandSandbox, built: &BuiltSandbox, is_unshielded: bool) -> Option<String> {
+    let temporary = if is_unshielded { "`$TMPDIR`" } else { "`/tmp`" };
+    let builds = if sandbox.writes_builds { " and in build folders that exist" } else { "" };
     if sandbox.may_write_if_said {
-        return Some(LOOKED.to_owned());
+        return Some(format!(
+            "[denied: without `writes: true` this line can change nothing but files in {temporary}{builds}, and reach no host. \
+             If it must change the project, call again with `writes: true`]\n"
+        ));
     }
     if sandbox.read_only {
-        return Some("[nothing can be changed here but files in `/tmp`]\n".to_owned());
+        return Some(format!("[nothing can be changed here but files in {temporary}]\n"));
     }
     let shown = &built.shown;
-    (!shown.is_empty()).then(|| {
+    (!shown.is_empty() && !is_unshielded).then(|| {
         format!(
             "[protected files stay as they are while commands run: {}. To change one, use `write_file` or `edit_file`, \
              which asks the user]\n",

@@ -39,6 +39,10 @@ pub struct CommandSandbox {
     pub also: Vec<PathBuf>,
     /// Whether they can write nothing at all.
     pub read_only: bool,
+    /// Whether they can still write the build folders that exist.
+    pub writes_builds: bool,
+    /// Whether this command was allowed knowing that protected files may change and blocked ones be read where it writes.
+    pub unshielded: bool,
     /// Whether only the verdict on this command makes it read-only: a call that says that it writes may be allowed to.
     pub may_write_if_said: bool,
     /// Whether repositories are hidden, because their history may hold hidden files.
@@ -73,6 +77,8 @@ impl CommandSandbox {
             root: root.into(),
             also: Vec::new(),
             read_only: false,
+            writes_builds: false,
+            unshielded: false,
             may_write_if_said: false,
             hides_history: false,
             reads: Vec::new(),
@@ -108,18 +114,22 @@ impl CommandSandbox {
     /// The sandbox that a verdict named: never a wider one than the agent's own.
     #[must_use]
     pub fn within(&self, reach: CommandReach) -> Self {
-        match reach {
-            CommandReach::Project => self.clone(),
-            CommandReach::ReadOnly => Self {
-                // Also if the user has turned it off since the verdict.
-                on: true,
-                also: Vec::new(),
-                read_only: true,
-                may_write_if_said: !self.read_only,
-                hides_history: !self.sight.for_scan().is_whole(),
-                network: Network::None,
-                ..self.clone()
-            },
+        let is_unknown = match reach {
+            CommandReach::Project => return self.clone(),
+            CommandReach::Unshielded => return Self { unshielded: true, ..self.clone() },
+            CommandReach::BuildFolders | CommandReach::Temporary => false,
+            CommandReach::ReadOnly => true,
+        };
+        Self {
+            // Also if the user has turned it off since the verdict.
+            on: true,
+            also: Vec::new(),
+            read_only: true,
+            writes_builds: reach == CommandReach::BuildFolders && !self.read_only,
+            may_write_if_said: !self.read_only,
+            hides_history: is_unknown && !self.sight.for_scan().is_whole(),
+            network: Network::None,
+            ..self.clone()
         }
     }
 
@@ -166,14 +176,18 @@ impl CommandSandbox {
             // Nothing is written there, and a protected file deeper down would show a hidden folder.
             isolation.writable.clear();
             isolation.protected.clear();
-        } else {
+            if self.writes_builds {
+                isolation.writable.append(&mut built.builds);
+            }
+        }
+        if !self.read_only || self.writes_builds {
             for folder in &self.also {
                 isolation.writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
             }
         }
         isolation.home = home;
         isolation.network = self.network;
-        isolation.attended = self.attended;
+        isolation.unshielded = self.attended || self.unshielded;
         built.planted.folders = if self.read_only { Vec::new() } else { written };
         built.planted.open = self.open.iter().map(|row| row.pattern.to_owned()).collect();
         built.planted.makes_repositories = self.git != GitAccess::Read;
@@ -204,6 +218,8 @@ pub(super) struct BuiltSandbox {
     pub(super) shown: Vec<String>,
     /// Protected files that are there and that the command may change.
     pub(super) opened: Vec<PathBuf>,
+    /// Build folders without a file that is hidden or stays as it is, or a socket.
+    builds: Vec<PathBuf>,
 }
 
 impl BuiltSandbox {
@@ -218,6 +234,10 @@ impl BuiltSandbox {
         } else {
             isolation.readable.extend(around);
         }
+        let is_apart = |build: &PathBuf| {
+            !scan.hidden.iter().chain(&scan.kept).chain(&scan.sockets).any(|path| path.starts_with(build))
+        };
+        self.builds.extend(scan.builds.iter().filter(|build| is_apart(build)).cloned());
         isolation.protected.extend(git.protected);
         planted.trees.extend(git.readable);
         planted.trees.extend(folder.join(".git").exists().then(|| folder.to_owned()));

@@ -33,8 +33,8 @@ pub use max_team_core::policy::split::{LINE_BYTES_MAX, SplitError, split};
 pub(crate) use max_team_sandbox::OutputSource;
 pub use max_team_sandbox::child_before_main as child_before_main_by;
 pub use max_team_sandbox::{
-    EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, engine, is_secret, probe,
-    supervisor,
+    EndReason, Engine, LandlockPart, Limit, Limits, Network, Obstacle, SandboxError as CommandError, engine, is_secret,
+    probe, supervisor,
 };
 pub use moved::{MovedFiles, moved_note};
 pub(crate) use output_buffer::OutputBuffer;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{ProtectedRow, Visibility, is_dependency_folder, row_at};
+use max_team_core::policy::{ProtectedRow, Visibility, is_build_folder, is_dependency_folder, row_at};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -33,6 +33,8 @@ pub(super) struct ProtectedScan {
     pub(super) bare: Vec<PathBuf>,
     /// Protected files and folders outside those of dependencies, with their rows, nearest to the project's folder first.
     pub(super) rows: Vec<(PathBuf, &'static ProtectedRow)>,
+    /// Folders of builds and tests.
+    pub(super) builds: Vec<PathBuf>,
     /// Sockets of programs that run outside.
     pub(super) sockets: Vec<PathBuf>,
     /// Folders that could not be read.
@@ -55,6 +57,9 @@ impl ProtectedScan {
                 }
             } else if is_git && let Some(folder) = path.parent().filter(|folder| *folder != root) {
                 found.repositories.push(folder.to_owned());
+            }
+            if is_seen && kind.is_dir() && is_build_folder(name) {
+                found.builds.push(path.to_owned());
             }
             if kind.is_socket() {
                 found.sockets.push(path.to_owned());

@@ -54,6 +54,7 @@ impl CommandSandbox {
             line: Vec::new(),
             dir: dir.to_owned(),
             env,
+            temporary_env: Vec::new(),
             watch: built.as_ref().and_then(|built| self.watch_of_server(built, dir)),
             isolation: built.map(|built| built.isolation),
             limits,

@@ -2,8 +2,8 @@
 //!
 //! Settings decide which content filters git runs, and new settings can appear between two of our questions: a command
 //! of another agent may be at work in the same folder. So a question that could run a filter runs where the filter can
-//! do nothing. Only machines whose sandbox has namespaces need this: the other sandboxes do not let such settings
-//! appear at all.
+//! do nothing. Only machines whose sandbox has namespaces have this: with Landlock alone, such settings appear only by
+//! a command that was allowed knowing that.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -104,9 +104,11 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
     })?;
     cx.check()?;
     let how = match (intent.reach, cx.sandbox.hides_history) {
-        (CommandReach::Project, _) => "",
+        (CommandReach::Project | CommandReach::Temporary, _) => "",
         (CommandReach::ReadOnly, false) => "; read-only, no network",
         (CommandReach::ReadOnly, true) => "; read-only, no network, no `.git`",
+        (CommandReach::BuildFolders, _) => "; only build folders can be written, no network",
+        (CommandReach::Unshielded, _) => "; protected files were not protected, no network",
     };
     let left_out = git::left_out(seen.hidden);
     let text = format!("{}{how}\n{left_out}{}", ended(&over, time), shown(cx, &kept.text()));

@@ -13,6 +13,8 @@ mod escapes;
 mod fetch;
 mod hostile;
 mod kinds;
+#[cfg(target_os = "linux")]
+mod landlock;
 mod listing;
 #[cfg(target_os = "linux")]
 mod locks;

@@ -18,12 +18,12 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const SECRET: &str = "hunter2-is-the-password";
-const OLD_SECRET: &str = "an-older-password-4711";
+pub(crate) const SECRET: &str = "hunter2-is-the-password";
+pub(crate) const OLD_SECRET: &str = "an-older-password-4711";
 
 /// Lines, and what becomes of each: for a coder in the default mode, in an approved plan, and for an agent that only reads.
 /// `free` runs as the parser sees it, `looks` where nothing can be changed, `plan` as part of the plan.
-const ORDINARY: [(&str, [&str; 3]); 34] = [
+pub(crate) const ORDINARY: [(&str, [&str; 3]); 34] = [
     ("ls -la | head", ["free", "free", "free"]),
     ("find . -name '*.py' | xargs wc -l", ["looks", "plan", "looks"]),
     ("grep -rn --include=*.py def .", ["looks", "looks", "looks"]),
@@ -60,11 +60,11 @@ const ORDINARY: [(&str, [&str; 3]); 34] = [
     ("make -n", ["asks", "plan", "looks"]),
 ];
 
-struct Project {
+pub(crate) struct Project {
     _home: TempDir,
-    cx: ToolContext,
+    pub(crate) cx: ToolContext,
     tools: Registry,
-    permissions: Permissions,
+    pub(crate) permissions: Permissions,
 }
 
 /// Whether this machine has the sandbox that the verdicts rely on.
@@ -72,10 +72,18 @@ fn is_whole() -> bool {
     engine().is_ok_and(Engine::has_namespaces)
 }
 
+/// Whether nothing can be protected in a folder that a command writes.
+fn is_unshielded() -> bool {
+    engine() == Ok(Engine::Landlock)
+}
+
 impl Project {
-    fn new(constraints: &Constraints) -> Self {
+    pub(crate) fn new(constraints: &Constraints) -> Self {
         // Not in /tmp, which is another one inside the sandbox.
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::in_folder(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), constraints)
+    }
+
+    pub(crate) fn in_folder(home: TempDir, constraints: &Constraints) -> Self {
         let root = home.path().join("project");
         fs::create_dir_all(root.join("tests")).unwrap();
         let git = |args: &[&str]| {
@@ -107,16 +115,21 @@ impl Project {
         Self { _home: home, cx, tools: Registry::builtin(), permissions }
     }
 
-    fn action(&self, input: &Value) -> Action {
+    pub(crate) fn action(&self, input: &Value) -> Action {
         self.tools.prepare(&self.cx, "run_shell", input).unwrap().action
     }
 
     /// Runs a line in the sandbox that its verdict names.
-    fn run(&self, input: Value, judged: &Judgement) -> String {
-        let action = Action { reach: judged.reach, ..self.action(&input) };
-        let sandbox = Arc::new(self.cx.sandbox.within(judged.reach));
+    pub(crate) fn run(&self, input: Value, judged: &Judgement) -> String {
+        self.call("run_shell", input, judged.reach)
+    }
+
+    /// Runs a call in this sandbox.
+    pub(crate) fn call(&self, tool: &str, input: Value, reach: CommandReach) -> String {
+        let action = Action { reach, ..self.tools.prepare(&self.cx, tool, &input).unwrap().action };
+        let sandbox = Arc::new(self.cx.sandbox.within(reach));
         let cx = ToolContext { sandbox, ..self.cx.clone() };
-        match self.tools.run(&cx, "run_shell", input, &action, false) {
+        match self.tools.run(&cx, tool, input, &action, false) {
             Ok(output) => {
                 output.content.iter().map(|part| if let Part::Text { text } = part { &**text } else { "" }).collect()
             }
@@ -124,8 +137,8 @@ impl Project {
         }
     }
 
-    /// Every file with its content.
-    fn tree(&self) -> BTreeMap<String, Vec<u8>> {
+    /// Every file with its permissions and content.
+    pub(crate) fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
         collect(self.cx.root.path(), &mut found);
         found
@@ -144,11 +157,11 @@ fn collect(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-fn tests() -> Vec<Vec<String>> {
+pub(crate) fn tests() -> Vec<Vec<String>> {
     vec![vec!["pytest".to_owned()]]
 }
 
-fn coder() -> Constraints {
+pub(crate) fn coder() -> Constraints {
     Constraints { blocked_patterns: vec!["*.env".to_owned()], ..Constraints::default() }
 }
 
@@ -300,7 +313,7 @@ proptest! {
         mode in select(vec![Mode::Default, Mode::Plan, Mode::DontAsk, Mode::BypassPermissions]),
         read_only in any::<bool>(),
     ) {
-        if !is_whole() {
+        if !is_whole() && !is_unshielded() {
             return Ok(());
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -311,7 +324,8 @@ proptest! {
         let line = joined.replace("PORT", &port);
         let constraints = Constraints { read_only, ..coder() };
         let project = Project::new(&constraints);
-        let rules = Rules { sandboxed: true, permissions: &project.permissions, ..Rules::new(mode, &constraints) };
+        let (sandboxed, unshielded) = (true, is_unshielded());
+        let rules = Rules { sandboxed, unshielded, permissions: &project.permissions, ..Rules::new(mode, &constraints) };
         let input = json!({ "command": line });
         let judged = judge(&rules, "run_shell", &project.action(&input));
         // In the mode that never asks a plain line names what it changes.

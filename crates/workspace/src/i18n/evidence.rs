@@ -238,6 +238,7 @@ impl Lang {
             Basis::Outside { path, then: inner } => self.basis_outside(path, then(inner)),
             Basis::Discards(inner) => self.basis_discards(then(inner)),
             Basis::History(inner) => self.basis_history(then(inner)),
+            Basis::Unshielded(inner) => self.basis_unshielded(then(inner)),
             Basis::NeverAsks(inner) => self.basis_never_asks(then(inner)),
         }
     }
@@ -391,6 +392,7 @@ mod tests {
             Basis::Outside { path: path(), then: mode() },
             Basis::Discards(mode()),
             Basis::History(mode()),
+            Basis::Unshielded(mode()),
             Basis::NeverAsks(mode()),
         ];
         let free = AutoAllow::ALL.into_iter().map(Basis::BuiltIn);

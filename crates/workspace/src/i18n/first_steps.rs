@@ -3,7 +3,7 @@
 use max_team_core::id::SessionId;
 use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{AuditFailure, RuntimeError, WorktreeError};
-use max_team_tools::command::{Engine, Obstacle};
+use max_team_tools::command::{Engine, LandlockPart, Obstacle};
 
 use super::Lang;
 use crate::format::bytes;
@@ -45,7 +45,21 @@ impl Lang {
         match why {
             Obstacle::NoBubblewrap => self.no_bubblewrap().to_owned(),
             Obstacle::NoControlGroup(path) => self.no_control_group(path.display()),
+            Obstacle::NoLandlock => self.no_landlock().to_owned(),
+            Obstacle::OldLandlock(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| self.landlock_part(*part)).collect();
+                self.old_landlock(parts.join(self.comma()))
+            }
             Obstacle::Other(why) => why.clone(),
+        }
+    }
+
+    fn landlock_part(self, part: LandlockPart) -> String {
+        match part {
+            LandlockPart::Moves => self.landlock_moves(part.since()),
+            LandlockPart::Truncation => self.landlock_truncation(part.since()),
+            LandlockPart::Devices => self.landlock_devices(part.since()),
+            LandlockPart::Scopes => self.landlock_scopes(part.since()),
         }
     }
 
@@ -357,7 +371,8 @@ mod tests {
 
     #[test]
     fn an_obstacle_is_the_same_on_screens_and_for_developers() {
-        for why in [Obstacle::NoBubblewrap, Obstacle::NoControlGroup("it".into())] {
+        let old = Obstacle::OldLandlock(LandlockPart::ALL.map(|(part, _)| part).to_vec());
+        for why in [Obstacle::NoBubblewrap, Obstacle::NoControlGroup("it".into()), Obstacle::NoLandlock, old] {
             assert_eq!(Lang::En.obstacle(&why), why.to_string());
             assert!(is_chinese(&Lang::Zh.obstacle(&why)));
         }

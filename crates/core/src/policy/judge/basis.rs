@@ -75,6 +75,8 @@ pub enum Basis {
     Discards(Box<Basis>),
     /// The history may show hidden files, and then this decided.
     History(Box<Basis>),
+    /// This machine can protect and hide nothing in a folder that the command writes; this decided before.
+    Unshielded(Box<Basis>),
     /// This asks, and settings turn questions into refusals.
     NeverAsks(Box<Basis>),
 }
@@ -89,9 +91,11 @@ impl Basis {
     pub fn is_mode(&self) -> bool {
         match self {
             Self::Mode | Self::InMode(_) => true,
-            Self::Outside { then, .. } | Self::Discards(then) | Self::History(then) | Self::NeverAsks(then) => {
-                then.is_mode()
-            }
+            Self::Outside { then, .. }
+            | Self::Discards(then)
+            | Self::History(then)
+            | Self::Unshielded(then)
+            | Self::NeverAsks(then) => then.is_mode(),
             _ => false,
         }
     }
@@ -157,6 +161,9 @@ impl fmt::Display for Basis {
             Self::Outside { path, then } => write!(f, "`{path}` is outside the project; {then}"),
             Self::Discards(then) => write!(f, "it can discard uncommitted work; {then}"),
             Self::History(then) => write!(f, "the history may show files that are not for this agent; {then}"),
+            Self::Unshielded(then) => {
+                write!(f, "here it can also change protected files and read blocked ones; {then}")
+            }
             Self::NeverAsks(then) => write!(f, "{then}; settings say `denyInsteadOfPrompting`"),
         }
     }

@@ -16,6 +16,11 @@ use crate::text::quote;
 /// Tools that run the project's test command in the sandbox of commands.
 const TEST_TOOLS: [&str; 2] = ["run_test", "coverage_report"];
 
+/// Whether an action is a command that runs in the sandbox of commands.
+pub(super) fn is_sandboxed(tool: &str, action: &Action) -> bool {
+    action.kind == ActionKind::Execute && (action.line.is_some() || TEST_TOOLS.contains(&tool))
+}
+
 /// Whether an action is a command that can run where it changes nothing and reaches no host: it does not say that it
 /// changes files (which an agent that can change nothing cannot make true), and names no file to change and no host.
 pub(super) fn can_look(tool: &str, action: &Action, is_still: bool) -> bool {
@@ -30,7 +35,7 @@ pub(super) fn can_look(tool: &str, action: &Action, is_still: bool) -> bool {
 }
 
 /// Whether a part of a line names a file to change, a host, or an effect that always asks.
-fn names_change(part: &SimpleCommand) -> bool {
+pub(super) fn names_change(part: &SimpleCommand) -> bool {
     let is_file = |path: &str| !path::is_device(path);
     let is_written = part.flows.iter().any(|flow| match &flow.to {
         RedirectTarget::Write(path) | RedirectTarget::Append(path) => is_file(path),
@@ -366,11 +371,11 @@ impl<'a> JudgedAction<'a> {
             return judged;
         }
         let why = HiddenReason::Shell(why.clone());
-        self.hidden(why, RememberedRule::Rules(vec![format!("Bash({})", text.trim())]))
+        self.hidden(why, RememberedRule::Rules(vec![grant::for_text(text)]))
     }
 
     /// Whether a rule or an answer allows exactly this.
-    fn exact(&self, subject: RuleSubject<'_>) -> bool {
+    pub(super) fn exact(&self, subject: RuleSubject<'_>) -> bool {
         let is_text = matches!(subject, RuleSubject::Text(_));
         let fits = |rule: &Rule| {
             let is_exact = rule.is_exact() || (is_text && !rule.is_whole());

@@ -8,6 +8,7 @@
 mod basis;
 mod command;
 mod path;
+mod unshielded;
 
 pub use basis::{AutoAllow, Basis};
 
@@ -80,8 +81,10 @@ pub struct Rules<'a> {
     pub checks: &'a [Vec<String>],
     /// Test commands of the project, which need no question.
     pub tests: &'a [Vec<String>],
-    /// Whether commands run in a sandbox with a file tree and a network of its own.
+    /// Whether commands run in a sandbox in which one of unknown effect can change nothing and reach no host.
     pub sandboxed: bool,
+    /// Whether this sandbox can protect no file in a folder that a command writes.
+    pub unshielded: bool,
 }
 
 impl<'a> Rules<'a> {
@@ -99,6 +102,7 @@ impl<'a> Rules<'a> {
             checks: &[],
             tests: &[],
             sandboxed: false,
+            unshielded: false,
         }
     }
 
@@ -106,6 +110,16 @@ impl<'a> Rules<'a> {
     fn modes(&self) -> impl Iterator<Item = Mode> + use<'a> {
         let own = self.mode;
         std::iter::once(own).chain(self.within.iter().copied().filter(move |mode| *mode != own))
+    }
+
+    /// The sandbox of a command after a person's yes to this very call; `judged` is the one that the question named.
+    pub fn reach_after_yes(&self, judged: CommandReach) -> CommandReach {
+        match judged {
+            _ if self.is_still() => judged,
+            CommandReach::ReadOnly if self.unshielded => CommandReach::Unshielded,
+            CommandReach::ReadOnly => CommandReach::Project,
+            _ => judged,
+        }
     }
 
     /// Whether the agent can change nothing in the project.
@@ -119,9 +133,10 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let sight = Visibility::from_constraints(rules.constraints);
     let is_still = rules.is_still();
     let can_look = rules.sandboxed && command::can_look(tool, action, is_still);
+    let is_unshielded = rules.unshielded && command::is_sandboxed(tool, action);
     let all = rules.modes().map(|mode| {
         let rules = Rules { mode, ..*rules };
-        JudgedAction { rules, tool, action, sight: &sight, is_still, can_look }.judge()
+        JudgedAction { rules, tool, action, sight: &sight, is_still, can_look, is_unshielded }.judge()
     });
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
     let asks_a_person = judged.verdict == Verdict::Ask && action.kind != ActionKind::Propose;
@@ -149,6 +164,8 @@ struct JudgedAction<'a> {
     is_still: bool,
     /// Whether it is a command that can run where it changes nothing and reaches no host.
     can_look: bool,
+    /// Whether it is a command in a sandbox that can protect nothing in a folder that it writes.
+    is_unshielded: bool,
 }
 
 impl JudgedAction<'_> {
@@ -170,6 +187,7 @@ impl JudgedAction<'_> {
             ActionKind::Fetch => self.connect(target),
             ActionKind::Query => self.query(),
             ActionKind::Remote => self.remote(),
+            ActionKind::Execute if self.is_unshielded => self.unshielded(self.execute()),
             ActionKind::Execute => self.execute(),
         }
     }
@@ -319,6 +337,7 @@ impl JudgedAction<'_> {
     /// The verdict of the mode, if nothing else decided.
     fn mode(&self, kind: ActionKind, memory: RememberedRule, edits: bool) -> Judgement {
         let verdict = match (self.rules.mode, kind) {
+            (Mode::BypassPermissions, ActionKind::Execute) if self.is_unshielded => Verdict::Ask,
             (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, ActionKind::Write) => Verdict::Allow,
             (Mode::DontAsk, _) => Verdict::Deny,
             (Mode::Plan, ActionKind::Write | ActionKind::Execute | ActionKind::Remote) => Verdict::Deny,
@@ -349,6 +368,7 @@ impl JudgedAction<'_> {
                 let hint = Hint::OwningPlan;
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, Basis::Unowned) }))
             }
+            ActionKind::Execute if self.is_unshielded => None,
             ActionKind::Write | ActionKind::Execute => Some(said(Verdict::Allow, Basis::Plan)),
             _ => None,
         }
@@ -442,7 +462,7 @@ fn danger(why: Basis) -> Judgement {
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
     let mut allowing: Vec<(String, Basis)> = Vec::new();
-    let (mut hardest, mut reach) = ((Verdict::Allow, Recourse::RuleOrMode), CommandReach::default());
+    let (mut hardest, mut reach) = ((Verdict::Allow, Recourse::RuleOrMode), CommandReach::Unshielded);
     for judged in all {
         reach = reach.max(judged.reach);
         hardest = hardest.max((judged.verdict, judged.recourse));

@@ -28,6 +28,21 @@ pub(super) const DEPENDENCY_FOLDERS: [&str; 12] = [
     ".gradle",
 ];
 
+/// Folders that builds and tests fill with what they can make again.
+pub(super) const BUILD_FOLDERS: [&str; 11] = [
+    "target",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".hypothesis",
+    ".tox",
+    ".nox",
+    ".gradle",
+    ".nyc_output",
+    "node_modules/.cache",
+    "node_modules/.vite",
+];
+
 /// All protected files; rows with `held` are never changed by a tool.
 pub const PROTECTED: &[ProtectedRow] = &[
     held(".max-team", ProtectedReason::Configures, MAX_TEAM),

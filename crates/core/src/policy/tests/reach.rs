@@ -28,7 +28,11 @@ fn told(rules: &Rules<'_>, action: &Action) -> &'static str {
     let judged = judge(rules, "run_shell", action);
     match (judged.verdict, judged.reach) {
         (Allow, CommandReach::Project) => "runs",
+        (Allow, CommandReach::Temporary) => "reads",
         (Allow, CommandReach::ReadOnly) => "looks",
+        (Allow, CommandReach::BuildFolders) => "tests",
+        (Allow, CommandReach::Unshielded) => "writes",
+        (Ask, _) if judged.rule.contains("can also change protected files") => "warns",
         (Ask, _) => "asks",
         (Deny, _) => "refused",
     }
@@ -202,5 +206,99 @@ proptest! {
         let is_plain = matches!(&action.line, Some(CommandLine::Plain(_)));
         let names_change = ["touch", "rm", "git push", "curl", "sed -i"].iter().any(|word| text.contains(word));
         prop_assert!(now.reach == CommandReach::Project || !is_plain || !names_change, "{}", text);
+    }
+}
+
+#[test]
+fn where_nothing_is_protected_only_a_rule_or_a_person_lets_a_command_write() {
+    let (free, still) = (Constraints::default(), Constraints { read_only: true, ..Constraints::default() });
+    let tests = [list(&["pytest"])];
+    let permissions = {
+        let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
+        let anchors = Anchors { root: "/p", base: "/p", home: "/" };
+        let rules = ["Bash(make:*)", "Bash(touch:*)", "Edit", "Bash(echo $x > y)"]
+            .map(|text| Rule::new(List::Allow, text, origin.clone(), &anchors));
+        Permissions { root: "/p".into(), rules: rules.to_vec(), ..Permissions::default() }
+    };
+    // A line, and what becomes of it: in the default mode, in an approved plan, in mode `bypassPermissions`, for an agent that
+    // changes nothing, in mode `dontAsk`, and in that mode with rules for `make`, `touch` and one line of a shell.
+    let table = [
+        ("ls -la", ["reads", "reads", "reads", "looks", "reads", "reads"]),
+        ("git status --short", ["reads", "reads", "reads", "looks", "reads", "reads"]),
+        ("cd sub; ls", ["reads", "reads", "reads", "looks", "reads", "reads"]),
+        ("python3 -c print", ["looks", "looks", "looks", "looks", "looks", "looks"]),
+        ("wc -l $(ls)", ["looks", "looks", "looks", "looks", "looks", "looks"]),
+        ("pytest", ["tests", "tests", "tests", "looks", "tests", "tests"]),
+        ("pytest -q tests/test_a.py", ["tests", "tests", "tests", "looks", "refused", "refused"]),
+        ("ls; pytest", ["tests", "tests", "tests", "looks", "tests", "tests"]),
+        ("make", ["warns", "warns", "warns", "looks", "refused", "writes"]),
+        ("make; ls", ["warns", "warns", "warns", "looks", "refused", "writes"]),
+        ("touch a", ["warns", "warns", "warns", "refused", "refused", "writes"]),
+        ("touch a; cargo build", ["warns", "warns", "warns", "refused", "refused", "refused"]),
+        ("echo $x > y", ["looks", "looks", "looks", "looks", "looks", "writes"]),
+        ("git push", ["warns", "warns", "warns", "asks", "refused", "refused"]),
+        ("cat /etc/passwd", ["asks", "asks", "reads", "asks", "refused", "refused"]),
+    ];
+    for (text, want) in table {
+        let rules = |constraints, mode| Rules {
+            sandboxed: true,
+            unshielded: true,
+            tests: &tests,
+            ..Rules::new(mode, constraints)
+        };
+        let all = [
+            told(&rules(&free, Mode::Default), &line(text)),
+            told(&Rules { approved: true, ..rules(&free, Mode::Default) }, &line(text)),
+            told(&rules(&free, Mode::BypassPermissions), &line(text)),
+            told(&rules(&still, Mode::Default), &line(text)),
+            told(&rules(&free, Mode::DontAsk), &line(text)),
+            told(&Rules { permissions: &permissions, ..rules(&free, Mode::DontAsk) }, &line(text)),
+        ];
+        assert_eq!(all, want, "{text}");
+    }
+}
+
+#[test]
+fn a_question_where_nothing_is_protected_names_the_rules_that_answer_it() {
+    let none = Constraints::default();
+    let rules = Rules { sandboxed: true, unshielded: true, approved: true, ..Rules::new(Mode::Default, &none) };
+    let table = [
+        ("make", vec!["Bash(make)"]),
+        ("make; ls; cargo build", vec!["Bash(make)", "Bash(cargo build:*)"]),
+        ("touch a", vec!["Bash(touch a)"]),
+    ];
+    for (text, want) in table {
+        let judged = judge(&rules, "run_shell", &line(text));
+        assert_eq!((judged.verdict, judged.recourse), (Ask, Recourse::Rule), "{text}");
+        assert_eq!(judged.memory.rules(), want, "{text}");
+        let grants: Vec<Grant> = want.iter().map(|rule| Grant::rule(rule, GrantScope::Session, "/p")).collect();
+        let judged = judge(&Rules { grants: &grants, ..rules }, "run_shell", &line(text));
+        assert_eq!((judged.verdict, judged.reach), (Allow, CommandReach::Unshielded), "{text}");
+    }
+    for judged in [CommandReach::Temporary, CommandReach::Unshielded, CommandReach::Project] {
+        assert_eq!(rules.reach_after_yes(judged), judged);
+    }
+    assert_eq!(rules.reach_after_yes(CommandReach::ReadOnly), CommandReach::Unshielded);
+    let shielded = Rules { unshielded: false, ..rules };
+    assert_eq!(shielded.reach_after_yes(CommandReach::ReadOnly), CommandReach::Project);
+}
+
+proptest! {
+    /// A machine that protects less never lets more run, and a line that runs there writes the project only by a rule.
+    #[test]
+    fn less_protection_allows_no_more(
+        text in fragments(),
+        mode in select(Mode::NAMES.map(|(_, mode)| mode).to_vec()),
+        read_only in any::<bool>(),
+        approved in any::<bool>(),
+        says in any::<bool>(),
+    ) {
+        let constraints = Constraints { read_only, ..Constraints::default() };
+        let action = if says { writing(&text) } else { line(&text) };
+        let whole = Rules { sandboxed: true, approved, ..Rules::new(mode, &constraints) };
+        let before = judge(&whole, "run_shell", &action);
+        let now = judge(&Rules { unshielded: true, ..whole }, "run_shell", &action);
+        prop_assert!(now.verdict >= before.verdict, "{}", text);
+        prop_assert!(now.verdict != Allow || now.reach.is_read_only(), "{} {:?}", text, now.reach);
     }
 }
