@@ -171,6 +171,12 @@ pub const REWIND_FILE_BYTES_MAX: u64 = 8 << 20;
 pub const REWIND_BYTES_MAX: u64 = 256 << 20;
 /// Files that one rewind restores, and that one step may change and still be rewound.
 pub const REWIND_FILES_MAX: usize = 10_000;
+/// Bytes of files that are kept before an approved command deletes them where no scan watches.
+pub const DELETION_KEPT_BYTES_MAX: u64 = 256 << 20;
+/// How many of them; fewer than one rewind restores.
+pub const DELETION_KEPT_FILES_MAX: usize = 8_000;
+/// Files of a deletion that are counted; more are only said to be more.
+pub const DELETION_COUNTED_MAX: usize = 200_000;
 /// Files that the user changed after a command was killed, named by a rewind.
 pub const REWIND_LATER_MAX: usize = 100;
 /// Lines of the outline of a project's files that a lead is told.

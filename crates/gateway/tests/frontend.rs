@@ -60,6 +60,7 @@ async fn allow(team: &TeamHandle, by: Principal, session: SessionId, question: Q
         comment: String::new(),
         drop: false,
         put_off: false,
+        word: String::new(),
         by: DecidedBy::person(&by),
     };
     command(team, by, Command::Answer { session, question, answer }).await

@@ -4,6 +4,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::message::Role;
 use max_team_core::plan::{DraftFlaw, cannot_run};
+use max_team_core::policy::{DELETION_WORD, Deletion};
 use max_team_journal::{JournalError, WorkerInfo};
 
 use crate::rows::AnswerWord;
@@ -138,6 +139,11 @@ pub enum RuntimeError {
     /// No open question has this id.
     #[error("there is no open question `{0}`; `max-team inbox` lists the open questions")]
     NoQuestion(String),
+    /// A yes to a deletion that cannot be taken back came without the word.
+    #[error(
+        "this deletes {deletion} for good, and `/rewind` cannot give it back: a yes needs the word `{DELETION_WORD}`"
+    )]
+    NeedsWord { deletion: Box<Deletion> },
     /// An answer about a plan that is being stopped would change nothing.
     #[error("plan `{0}` is being stopped: the answer was not sent; `max-team plans show {0}` says how it ends")]
     PlanStopping(PlanId),

@@ -336,7 +336,8 @@ impl<'j> UserMail<'j> {
         answer: &PermissionAnswer,
     ) -> Result<String, RuntimeError> {
         require(by, Role::Owner)?;
-        let to = self.address(question)?;
+        let InboxRow { address: to, matter, .. } = self.row(question)?;
+        check_word(&matter, answer)?;
         let answer = match &answer.by {
             // Answers from a frontend are always a person's, even if they claim to be the lead's.
             DecidedBy::Person(_) | DecidedBy::Lead(_) => {
@@ -453,14 +454,18 @@ impl<'j> UserMail<'j> {
 
     /// The mailbox of the agent or plan that asks this.
     pub(crate) fn address(&self, question: QuestionId) -> Result<String, RuntimeError> {
+        Ok(self.row(question)?.address)
+    }
+
+    fn row(&self, question: QuestionId) -> Result<InboxRow, RuntimeError> {
         let id = question.to_string();
         // A plan's question has a row under its own id, an agent's under the agent's address.
         if let Some(row) = rows::row::<InboxRow>(self.journal, rows::INBOX, &id)? {
-            return Ok(row.address);
+            return Ok(row);
         }
         let rows = rows::rows::<InboxRow>(self.journal, rows::INBOX)?;
         let found = rows.into_iter().find(|(_, row)| row.question == question);
-        found.map(|(_, row)| row.address).ok_or_else(|| self.gone(&id))
+        found.map(|(_, row)| row).ok_or_else(|| self.gone(&id))
     }
 
     /// One question, one answer: the message id follows from the question, so that of two simultaneous answers only
@@ -567,4 +572,15 @@ pub(crate) fn session_at(journal: &Journal, address: &str) -> Option<SessionId> 
     // A plan that was only submitted has no row of its own yet; an ended one is not open.
     let open = rows::row::<String>(journal, rows::PLAN_OPEN, plan).ok()?.and_then(|session| session.parse().ok());
     open.or_else(|| Some(rows::row::<rows::PlanRow>(journal, rows::PLAN, plan).ok()??.session))
+}
+
+/// A yes to a deletion that cannot be taken back needs the word.
+fn check_word(matter: &Matter, answer: &PermissionAnswer) -> Result<(), RuntimeError> {
+    let Matter::Tool { action, .. } = matter else { return Ok(()) };
+    match action.loss() {
+        Some(lost) if answer.allow && !answer.approves(action) => {
+            Err(RuntimeError::NeedsWord { deletion: Box::new(lost.clone()) })
+        }
+        _ => Ok(()),
+    }
 }

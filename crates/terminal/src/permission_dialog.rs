@@ -4,7 +4,8 @@
 //! the questions themselves are the session's.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::policy::{DecidedBy, GrantScope, MergeDecision, PermissionAnswer, RememberedRule};
+use max_team_core::policy::{DecidedBy, GrantScope, MergeDecision, PermissionAnswer, RememberedRule, is_deletion_word};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use super::dialog::DialogResult;
@@ -126,20 +127,25 @@ impl PermissionDialog {
     /// chooses, and Enter says it: the first letter of a message is no answer.
     pub(super) fn key(&mut self, key: KeyEvent, permit: &PermissionQuestion) -> Option<DialogResult> {
         if self.writes {
-            return self.comment_key(key);
+            return self.comment_key(key, permit);
         }
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
         let all = PermissionChoice::among(permit);
         match key.code {
-            KeyCode::Enter => return Some(self.said()),
+            KeyCode::Enter => return self.said(permit),
             KeyCode::Esc if self.comment.is_some() => self.comment = None,
             KeyCode::Esc if permit.merges => {
                 return Some(DialogResult::Answer(answer(PermissionChoice::Later, String::new())));
             }
             KeyCode::Esc => return Some(DialogResult::Later),
-            KeyCode::Char(letter) => self.choice = PermissionChoice::of(letter, permit).or(self.choice),
+            KeyCode::Char(letter) => {
+                self.choice = PermissionChoice::of(letter, permit).or(self.choice);
+                if self.needs_word(permit) {
+                    (self.comment, self.writes) = (Some(Editor::default()), true);
+                }
+            }
             KeyCode::Tab if permit.merges => return self.choice.is_none().then_some(DialogResult::Unchosen),
             // The comment is sent with the choice, whether that is made before or after it.
             KeyCode::Tab => {
@@ -159,7 +165,12 @@ impl PermissionDialog {
         None
     }
 
-    fn comment_key(&mut self, key: KeyEvent) -> Option<DialogResult> {
+    /// Whether what is chosen needs a typed word: then the words that go along are that word.
+    fn needs_word(&self, permit: &PermissionQuestion) -> bool {
+        permit.loss().is_some() && self.choice == Some(PermissionChoice::Once)
+    }
+
+    fn comment_key(&mut self, key: KeyEvent, permit: &PermissionQuestion) -> Option<DialogResult> {
         let comment = self.comment.as_mut()?;
         match key.code {
             KeyCode::Esc => (self.comment, self.writes) = (None, false),
@@ -168,7 +179,7 @@ impl PermissionDialog {
                 if comment.whole().trim().is_empty() && self.choice.is_none() {
                     self.comment = None;
                 }
-                return Some(self.said());
+                return self.said(permit);
             }
             _ => drop(comment.key(key)),
         }
@@ -176,10 +187,19 @@ impl PermissionDialog {
     }
 
     /// What is chosen, with the words that go along; where nothing is, they wait for it.
-    fn said(&mut self) -> DialogResult {
-        let Some(choice) = self.choice else { return DialogResult::Unchosen };
-        let words = self.comment.as_mut().map(Editor::take).unwrap_or_default();
-        DialogResult::Answer(answer(choice, words.trim().to_owned()))
+    fn said(&mut self, permit: &PermissionQuestion) -> Option<DialogResult> {
+        let Some(choice) = self.choice else { return Some(DialogResult::Unchosen) };
+        let words = self.comment.as_mut().map(Editor::take).unwrap_or_default().trim().to_owned();
+        if !self.needs_word(permit) {
+            return Some(DialogResult::Answer(answer(choice, words)));
+        }
+        if is_deletion_word(&words) {
+            let answer = answer(choice, String::new());
+            return Some(DialogResult::Answer(PermissionAnswer { word: words, ..answer }));
+        }
+        // Anything else is no answer: the word is asked for again.
+        (self.comment, self.writes) = (Some(Editor::default()), true);
+        None
     }
 
     /// The rows of the panel. What is asked and how to answer it are always there, though they be more than so many rows; the
@@ -192,7 +212,8 @@ impl PermissionDialog {
         rows: usize,
         look: RowStyle,
     ) -> Vec<Line<'static>> {
-        let mut lines = title;
+        let mut lines = warning(permit, look);
+        lines.extend(title);
         let width = look.columns.saturating_sub(2);
         let target = text::cut_front(&text::clean_line(&permit.target), width);
         lines.push(Line::from(Span::raw(format!("  {target}"))));
@@ -261,12 +282,15 @@ impl PermissionDialog {
     fn options(&self, permit: &PermissionQuestion, is_small: bool, look: RowStyle) -> Vec<Line<'static>> {
         let RowStyle { columns, theme, lang } = look;
         if self.writes {
+            let typed = look.lang.deletion_type_word(lang.deletion_word());
             let words = match self.choice {
+                _ if self.needs_word(permit) => typed.as_str(),
                 None => lang.comment_on_answer(),
                 Some(PermissionChoice::No) => lang.comment_on_no(),
                 Some(_) => lang.comment_on_yes(),
             };
-            return indented(&[Span::styled(words, theme.warning())], columns);
+            let style = if self.needs_word(permit) { theme.bad() } else { theme.warning() };
+            return indented(&[Span::styled(words.to_owned(), style)], columns);
         }
         // Few letters choose, for any other begins a message: the rest is chosen by the arrows.
         let options = [
@@ -311,12 +335,23 @@ fn answer(choice: PermissionChoice, comment: String) -> PermissionAnswer {
     PermissionAnswer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
 }
 
-/// Why it is asked, and what a yes is remembered as.
+/// What cannot be given back, before all else.
+fn warning(permit: &PermissionQuestion, look: RowStyle) -> Vec<Line<'static>> {
+    let Some(lost) = permit.loss() else { return Vec::new() };
+    let words = text::clean_line(&look.lang.deletion_is_for_good(lost));
+    text::wrap(&[Span::styled(words, look.theme.bad().add_modifier(Modifier::BOLD | Modifier::REVERSED))], look.columns)
+}
+
+/// Why it is asked, what is kept of a deletion, and what a yes is remembered as.
 fn beside(permit: &PermissionQuestion, look: RowStyle) -> Vec<Line<'static>> {
     let RowStyle { columns, theme, lang } = look;
     let mut all = Vec::new();
     if !permit.rule.is_empty() {
         all.push(format!("  {} {}", lang.because(), text::clean_line(&lang.basis(&permit.basis, &permit.rule))));
+    }
+    let kept = permit.deletion.as_deref().map(|deletion| lang.deletion_is_kept(deletion)).unwrap_or_default();
+    if !kept.is_empty() {
+        all.push(format!("  {}", text::clean_line(&kept)));
     }
     if !permit.memory.rules().is_empty() {
         let rules = permit.memory.rules().join(", ");

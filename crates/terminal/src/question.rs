@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
 use max_team_core::plan::event::{PlanAsked, PlanDecision, PlanQuestion};
-use max_team_core::policy::{Action, ActionKind, Basis, RememberedRule};
+use max_team_core::policy::{Action, ActionKind, Basis, Deletion, RememberedRule};
 use max_team_core::status::SessionStatus;
 use max_team_runtime::{OpenQuestion, Origin};
 
@@ -63,6 +63,15 @@ pub(super) struct PermissionQuestion {
     pub(super) memory: RememberedRule,
     /// Whether it is done already, in a copy, and a yes takes it.
     pub(super) merges: bool,
+    /// What it deletes where no scan watches.
+    pub(super) deletion: Option<Box<Deletion>>,
+}
+
+impl PermissionQuestion {
+    /// What it deletes for good, if it does: then a yes needs a word.
+    pub(super) fn loss(&self) -> Option<&Deletion> {
+        self.deletion.as_deref().filter(|deletion| !deletion.lost.is_empty())
+    }
 }
 
 /// Something that only the user can decide.
@@ -127,6 +136,7 @@ impl QuestionKind {
             basis: basis.clone(),
             memory: memory.clone(),
             merges,
+            deletion: action.deletion.clone(),
         })
     }
 }

@@ -135,6 +135,19 @@ export interface Action {
   preview?: string;
   parameters?: [string, string][];
   said?: string;
+  deletion?: Deletion;
+}
+
+/** What a command deletes where no scan watches: kept first, or lost for good. */
+export interface Deletion {
+  kept?: DeletedPath[];
+  lost?: DeletedPath[];
+}
+
+export interface DeletedPath {
+  path: string;
+  files: number;
+  bytes: number;
 }
 
 export type PlanAbout = 'proposal' | 'rest' | 'budget' | { start: { task: string } } | { failure: { task: string; error: string } };

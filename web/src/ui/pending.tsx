@@ -8,7 +8,7 @@ import { t, word, type Key } from '../lib/i18n';
 import { link } from '../lib/router';
 import { explain, hideQuestion, mayDecide, planView, refreshSoon } from '../lib/store';
 import { plain } from '../lib/text';
-import type { Decision, Matter, Pending, PlanAbout, Ruling } from '../lib/types';
+import type { Decision, DeletedPath, Deletion, Matter, Pending, PlanAbout, Ruling } from '../lib/types';
 import { Avatar, Button, Dialog, toast } from './basics';
 import { DiffView } from './diff';
 import { Icon } from './icons';
@@ -36,8 +36,10 @@ export async function answer(question: string, body: unknown, done?: string): Pr
 
 export function PendingCard({ pending, where = false, compact = false }: { pending: Pending; where?: boolean; compact?: boolean }) {
   const { matter } = pending.row;
+  const deletion = 'tool' in matter ? matter.tool.action.deletion : undefined;
   return (
-    <article class="card ask-card" aria-label={pending.words}>
+    <article class={deletion?.lost?.length ? 'card ask-card loss' : 'card ask-card'} aria-label={pending.words}>
+      {deletion && <DeletionNote deletion={deletion} />}
       <header class="ask-head">
         <Avatar name={pending.who === 'plan' ? t('plan.word') : pending.who} size="s" />
         <span class="grow">
@@ -56,6 +58,29 @@ export function PendingCard({ pending, where = false, compact = false }: { pendi
       </header>
       {'tool' in matter ? <ToolMatter pending={pending} matter={matter} /> : <PlanMatter pending={pending} about={matter.plan} compact={compact} />}
     </article>
+  );
+}
+
+const NAMED_MAX = 5;
+
+function pathNames(paths: DeletedPath[]): string {
+  const names = paths.slice(0, NAMED_MAX).map((one) => plain(one.path));
+  const more = paths.length - names.length;
+  return names.join(', ') + (more > 0 ? ` ${t('deletion.more', { count: String(more) })}` : '');
+}
+
+/** What cannot be given back, before all else, and what is kept. */
+function DeletionNote({ deletion }: { deletion: Deletion }) {
+  const { lost = [], kept = [] } = deletion;
+  return (
+    <>
+      {lost.length > 0 && (
+        <p class="loss-note" role="alert">
+          {t('deletion.lost', { paths: pathNames(lost) })}
+        </p>
+      )}
+      {kept.length > 0 && <p class="muted small">{t('deletion.kept', { paths: pathNames(kept) })}</p>}
+    </>
   );
 }
 
@@ -103,10 +128,14 @@ function ToolMatter({ pending, matter }: { pending: Pending; matter: ToolMatterO
   const { action, memory, rule } = matter.tool;
   const [comment, setComment] = useState('');
   const [scope, setScope] = useState<(typeof SCOPES)[number]>('once');
+  const [typed, setTyped] = useState('');
   const name = useId();
   const question = pending.row.question;
   if (action.deed === 'ask') return <AskText pending={pending} text={action.preview || action.target} />;
   const mayRemember = memory !== undefined && memory !== 'nothing';
+  const isLoss = (action.deletion?.lost?.length ?? 0) > 0;
+  const word = t('deletion.word');
+  const isTyped = typed.trim().toLowerCase() === word;
   const rules = typeof memory === 'object' ? memory.rules : [];
   const send = (allow: boolean, more: Record<string, unknown> = {}) => {
     const always = allow && scope !== 'once' ? { always: true, until: scope } : {};
@@ -143,6 +172,9 @@ function ToolMatter({ pending, matter }: { pending: Pending; matter: ToolMatterO
         </fieldset>
       )}
       <div class="ask-actions">
+        {isLoss && (
+          <input type="text" class="loss-word" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} placeholder={t('deletion.type', { word })} aria-label={t('deletion.type', { word })} disabled={!mayDecide.value} autocomplete="off" />
+        )}
         <input type="text" class="grow" value={comment} onInput={(event) => setComment(event.currentTarget.value)} placeholder={t('ask.comment')} aria-label={t('ask.comment')} disabled={!mayDecide.value} />
         {action.deed === 'merge' ? (
           <>
@@ -158,7 +190,7 @@ function ToolMatter({ pending, matter }: { pending: Pending; matter: ToolMatterO
           </>
         ) : (
           <>
-            <Button look="primary" icon="check" disabled={!mayDecide.value} onClick={() => send(true)}>
+            <Button look={isLoss ? 'danger' : 'primary'} icon="check" disabled={!mayDecide.value || (isLoss && !isTyped)} onClick={() => send(true, isLoss ? { word: typed.trim() } : {})}>
               {t('ask.allow')}
             </Button>
             <Button look="danger" icon="cross" disabled={!mayDecide.value} onClick={() => send(false)}>

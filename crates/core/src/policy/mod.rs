@@ -6,6 +6,7 @@
 //! question event elsewhere.
 
 pub mod command_line;
+mod deletion;
 pub mod glob;
 mod grant;
 mod hint;
@@ -24,6 +25,9 @@ pub(crate) mod visibility;
 use serde::{Deserialize, Serialize};
 
 pub use command_line::CommandLine;
+pub use deletion::{
+    DELETION_WORD, DeletedPath, Deletion, DeletionTarget, deletion_targets, is_deletion_word, only_touches_paths,
+};
 pub use grant::{Grant, GrantScope, RememberedRule};
 pub use hint::Hint;
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
@@ -131,6 +135,9 @@ pub struct Action {
     /// The result of the call, if it has run already and only its consequence is to be decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
+    /// What a command deletes that a scan of the project does not watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<Box<Deletion>>,
 }
 
 impl Action {
@@ -147,6 +154,7 @@ impl Action {
             reach: CommandReach::default(),
             parameters: Vec::new(),
             said: String::new(),
+            deletion: None,
         }
     }
 
@@ -390,6 +398,9 @@ pub struct PermissionAnswer {
     /// The user wrote something instead of yes or no: the call is not run, and the user is asked again if it is made again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub put_off: bool,
+    /// The word that approves a deletion which cannot be taken back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub word: String,
     /// Whose answer it is.
     pub by: DecidedBy,
 }
@@ -430,6 +441,7 @@ impl PermissionAnswer {
             comment: String::new(),
             drop: false,
             put_off: false,
+            word: String::new(),
             by,
         }
     }
@@ -437,6 +449,12 @@ impl PermissionAnswer {
     /// The answer about the changes in a worktree.
     pub fn merge_answer(settled: MergeDecision, by: DecidedBy) -> Self {
         Self { drop: settled == MergeDecision::Dropped, ..Self::new(settled == MergeDecision::Taken, by) }
+    }
+
+    /// Whether it lets an action run: what deletes something for good needs a person who typed the word.
+    pub fn approves(&self, action: &Action) -> bool {
+        let is_typed = || matches!(self.by, DecidedBy::Person(_)) && is_deletion_word(&self.word);
+        self.allow && (action.loss().is_none() || is_typed())
     }
 
     /// The decision about the changes in a worktree. Only a person drops them.

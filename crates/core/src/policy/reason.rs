@@ -55,6 +55,8 @@ pub enum DangerReason {
     DeletesOutside(String),
     /// It deletes the whole project.
     DeletesProject,
+    /// It deletes … for good: `/rewind` cannot give it back.
+    DeletesForGood(String),
     /// The text of an older entry.
     #[serde(untagged)]
     Other(String),
@@ -68,6 +70,7 @@ impl fmt::Display for DangerReason {
             Self::SoundsLikePublishing(it) => write!(f, "`{it}` sounds like publishing or deploying"),
             Self::DeletesOutside(it) => write!(f, "it deletes `{it}`, which is outside the project"),
             Self::DeletesProject => f.write_str("it deletes the whole project"),
+            Self::DeletesForGood(it) => write!(f, "it deletes {it} for good; `/rewind` cannot give it back"),
             Self::Other(text) => f.write_str(text),
         }
     }

@@ -156,7 +156,7 @@ impl Turn {
             let intent = intent(call, action, class, Approval::Question(question), false);
             return vec![said, Event::ToolIntent(ToolIntent { words: joined(earlier, &behind), ..intent })];
         }
-        if answer.allow {
+        if answer.approves(action) {
             let attended = matches!(answer.by, DecidedBy::Person(_));
             // The person has seen the whole line; any other yes leaves the sandbox as it was judged.
             let after_yes = |settings: &Arc<Settings>| settings.rules().reach_after_yes(action.reach);
@@ -168,7 +168,9 @@ impl Turn {
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
         let (target, by) = (action.target.clone(), answer.by.clone());
-        let refusal = refused(call, target, by, Basis::Rule, Recourse::Person, &refusal_words(&answer));
+        // A yes without the word approves no loss, so it counts as a no.
+        let words = refusal_words(&policy::PermissionAnswer { allow: false, ..answer });
+        let refusal = refused(call, target, by, Basis::Rule, Recourse::Person, &words);
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], PendingInput::default(), now));
         events

@@ -120,7 +120,14 @@ fn answer() -> Value {
     let until = json!({ "enum": GrantScope::NAMES.map(|(name, _)| name) });
     object(
         &[("allow", flag())],
-        &[("always", flag()), ("until", until), ("comment", string()), ("drop", flag()), ("put_off", flag())],
+        &[
+            ("always", flag()),
+            ("until", until),
+            ("comment", string()),
+            ("drop", flag()),
+            ("put_off", flag()),
+            ("word", string()),
+        ],
     )
 }
 

@@ -123,6 +123,7 @@ impl ApiError {
                 Self { more, ..Self::new(StatusCode::CONFLICT, "answered", message) }
             }
             RuntimeError::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
+            RuntimeError::NeedsWord { .. } => Self::new(StatusCode::BAD_REQUEST, "needs_word", message),
             RuntimeError::Silent
             | RuntimeError::Plan(_)
             | RuntimeError::DraftFlaws(_)

@@ -31,6 +31,9 @@ pub(crate) struct AnswerBody {
     drop: bool,
     #[serde(default)]
     put_off: bool,
+    /// The word that approves a deletion which cannot be taken back.
+    #[serde(default)]
+    word: String,
 }
 
 impl Web {
@@ -84,6 +87,7 @@ pub(crate) async fn answer(
                 comment: given.comment,
                 drop: given.drop,
                 put_off: given.put_off,
+                word: given.word,
                 by: DecidedBy::person(&visitor.principal),
             };
             Command::Answer { session, question, answer }

@@ -127,7 +127,7 @@ pub(crate) fn body(path: &str) -> Option<Value> {
         "/api/v1/questions/{question}/answer" => {
             let until = json!({ "type": "string", "enum": ["once", "task", "session", "repository"] });
             let properties = json!({
-                "decision": maybe(&decision()), "allow": maybe(&flag), "always": flag, "until": maybe(&until), "comment": text, "drop": flag, "put_off": flag,
+                "decision": maybe(&decision()), "allow": maybe(&flag), "always": flag, "until": maybe(&until), "comment": text, "drop": flag, "put_off": flag, "word": text,
             });
             object(properties, &[])
         }

@@ -36,6 +36,9 @@ pub(crate) struct Approve {
     /// With --always: where they are allowed: task, session or repository (this project)
     #[arg(long = "for", value_name = "SCOPE", requires = "always", value_parser = until)]
     pub(crate) until: Option<GrantScope>,
+    /// The word that approves a deletion which /rewind cannot give back (`max-team inbox ID` shows it)
+    #[arg(long, value_name = "WORD", conflicts_with = "always")]
+    pub(crate) word: Option<String>,
     /// A failed task: try it again
     #[arg(long, group = "ruling")]
     pub(crate) retry: bool,

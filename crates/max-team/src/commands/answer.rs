@@ -119,7 +119,8 @@ fn yes(pending: &PendingQuestion, options: &args::Approve) -> Result<PersonReply
         Matter::Tool { memory: RememberedRule::Nothing, .. } if options.always => usage(Lang::asked_every_time),
         Matter::Tool { .. } => {
             let until = options.until.unwrap_or_default();
-            Ok(PersonReply::Agent(PermissionAnswer { always: options.always, until, ..answer(true, message) }))
+            let word = options.word.clone().unwrap_or_default();
+            Ok(PersonReply::Agent(PermissionAnswer { always: options.always, until, word, ..answer(true, message) }))
         }
     }
 }

@@ -90,6 +90,17 @@ pub(super) fn list(
     Ok(text)
 }
 
+/// What the question deletes, before all else: what cannot be given back, and what is kept.
+fn deletion_lines(pending: &PendingQuestion, lang: Lang) -> String {
+    let Matter::Tool { action, .. } = &pending.row.matter else { return String::new() };
+    let lost = action
+        .loss()
+        .map(|lost| format!("{} {}", lang.deletion_is_for_good(lost), lang.deletion_needs_word(lang.deletion_word())));
+    let kept = action.deletion.as_deref().map(|deletion| lang.deletion_is_kept(deletion));
+    let lines = lost.into_iter().chain(kept).filter(|line| !line.is_empty());
+    lines.map(|line| clean_line(&line) + "\n").collect()
+}
+
 /// One of them, whole.
 fn show(
     pending: &PendingQuestion,
@@ -98,7 +109,7 @@ fn show(
     depth: PlanDetail<'_>,
 ) -> anyhow::Result<String> {
     let lang = context.lang;
-    let mut text = head(pending, now_ms, lang);
+    let mut text = deletion_lines(pending, lang) + &head(pending, now_ms, lang);
     for row in context_rows(pending, context)? {
         let _ = writeln!(text, "{row}");
     }
@@ -185,7 +196,10 @@ pub(super) fn asked_in(pending: &PendingQuestion, lang: Lang) -> String {
             let (added, removed) = changed(action).unwrap_or_default();
             format!("{} (+{added} -{removed})", lang.has_changes())
         }
-        Matter::Tool { .. } => asked(pending),
+        Matter::Tool { action, .. } => match action.loss() {
+            Some(lost) => format!("{} {}", lang.deletion_is_for_good(lost), asked(pending)),
+            None => asked(pending),
+        },
     }
 }
 
@@ -291,6 +305,9 @@ fn ways(pending: &PendingQuestion, lang: Lang) -> Vec<String> {
             format!("max-team inbox {id}"),
             format!("max-team worktrees accept {} FILES", short(&action.target)),
         ],
+        Matter::Tool { action, .. } if action.loss().is_some() => {
+            vec![format!("{yes} --word {}", lang.deletion_word()), no, format!("max-team inbox {id}")]
+        }
         Matter::Tool { .. } => vec![yes, no, format!("max-team inbox {id}")],
         Matter::Plan(PlanQuestion::Proposal) => vec![
             format!("{yes} [--first-wave]"),
@@ -343,6 +360,7 @@ fn row(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Va
             },
             "tool": tool,
             "target": action.target,
+            "deletion": action.deletion,
             "lines_added": changed(action).map(|(added, _)| added),
             "lines_removed": changed(action).map(|(_, removed)| removed),
         }),

@@ -131,7 +131,9 @@ impl Headless {
             // A yes is no answer to a question in words.
             let source = answers.name().to_owned();
             let by = if answers.refuses() { DecidedBy::Person(source) } else { DecidedBy::Rule(source) };
-            let answer = PermissionAnswer::new(!answers.refuses() && asked.action.kind != ActionKind::Ask, by);
+            // No flag types the word that approves a loss.
+            let is_answerable = asked.action.kind != ActionKind::Ask && asked.action.loss().is_none();
+            let answer = PermissionAnswer::new(!answers.refuses() && is_answerable, by);
             if asked.action.kind == ActionKind::Remote {
                 let said = if answer.allow { self.lang.yes_word() } else { self.lang.no_word() };
                 let call = remote_call(&asked.action);

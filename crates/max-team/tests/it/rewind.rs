@@ -9,8 +9,9 @@ use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
 use crate::chat::Terminal;
-use crate::program::{Program, Ran, finish, kill, kill_points, killed_at, signal};
+use crate::program::{Program, Ran, finish, kill, kill_points, killed_at, signal, soon};
 
+mod deletions;
 mod meanwhile;
 mod parallel;
 mod unknown;

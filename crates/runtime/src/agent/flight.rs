@@ -419,7 +419,7 @@ impl Watched {
     /// Blocking.
     fn run(self, input: serde_json::Value, resumed: bool) -> Result<Output, ToolError> {
         let Self { shared, registry, mut cx, session, stream, key, tool, action, seen } = self;
-        let watch = Witness::begin(&shared, &registry, &cx, (session, &stream, &key), &tool, &action);
+        let watch = Witness::begin(&shared, &registry, &cx, (session, &stream, &key), &tool, &action)?;
         if let Some(end_mark) = watch.as_ref().and_then(Witness::end_mark) {
             cx.sandbox = Arc::new(CommandSandbox { end_mark: Some(end_mark), ..CommandSandbox::clone(&cx.sandbox) });
         }

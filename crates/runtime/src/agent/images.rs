@@ -2,20 +2,23 @@
 //!
 //! For a file tool, in the commit of its intent: no file is changed whose content is not in the journal. For a
 //! command, by a scan of the tree before and after it; its changes are committed to the session's stream during the
-//! scan.
+//! scan. What it deletes where no scan looks is kept and committed before it runs.
 
 use std::sync::Arc;
 
 use max_team_core::event::{Event, ToolIntent};
 use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
-use max_team_core::policy::{Action, ActionKind};
+use max_team_core::policy::{Action, ActionKind, CommandLine, DeletedPath};
 use max_team_core::rewind::{FileChange, FileState, FilesChanged, MovedFile, SkippedChange, SkippedReason, is_opaque};
-use max_team_tools::rewind::{CommandCaller, EndMark, FileSnapshot, TreeWatch};
-use max_team_tools::{Registry, Root, ToolContext};
+use max_team_tools::rewind::{
+    CommandCaller, DeletionSurvey, EndMark, FileSnapshot, KeptFiles, TreeWatch, changed_since,
+};
+use max_team_tools::{Registry, Root, ToolContext, ToolError};
+use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use crate::rewind::record_tree_step;
+use crate::rewind::{record_deletion, record_tree_step};
 use crate::shared::Shared;
 
 /// The parameter of a call that runs in the background.
@@ -86,6 +89,55 @@ pub(super) struct Witness {
     root: Arc<Root>,
     watch: TreeWatch,
     is_background: bool,
+    /// What was kept of a deletion, with the line and the context to look again.
+    kept: Option<KeptDeletion>,
+}
+
+/// Files that were kept before a command deletes them.
+struct KeptDeletion {
+    cx: ToolContext,
+    line: CommandLine,
+    caller: CommandCaller,
+    files: Vec<KeptFiles>,
+}
+
+impl KeptDeletion {
+    /// Keeps what the deletion was said to keep, and records it. Fails, so that nothing is run, if that is not possible or
+    /// if more is lost by now. Blocking.
+    fn begin(
+        shared: &Shared,
+        cx: &ToolContext,
+        caller: CommandCaller,
+        action: &Action,
+    ) -> Result<Option<Self>, ToolError> {
+        let Some((asked, line)) = action.deletion.as_deref().zip(action.line.clone()) else { return Ok(None) };
+        let survey = DeletionSurvey::of(cx, &line);
+        let now = survey.decide();
+        let is_new = |lost: &&DeletedPath| !asked.lost.iter().any(|known| known.path == lost.path);
+        if let Some(lost) = now.lost.iter().find(is_new) {
+            let path = &lost.path;
+            return Err(ToolError::correctable(format!(
+                "`{path}` grew too large to be kept since this was judged; nothing was run"
+            )));
+        }
+        let failed =
+            |why: String| ToolError::correctable(format!("nothing was run: what it deletes cannot be kept: {why}"));
+        let files = survey.keep(&shared.trees, &now, &cx.cancel).map_err(failed)?;
+        for kept in &files {
+            record_deletion(&shared.journal, &caller, kept, false).map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(Some(Self { cx: cx.clone(), line, caller, files }))
+    }
+
+    /// Records the files that the command left or made where it deleted others. Blocking.
+    fn end(self, shared: &Shared) {
+        let survey = DeletionSurvey::of(&self.cx, &self.line);
+        let now = survey.keep(&shared.trees, &survey.decide(), &CancellationToken::new()).unwrap_or_default();
+        for changed in changed_since(&self.files, now) {
+            // Without it the files count as the user's, and a rewind leaves them as they are.
+            let _ = record_deletion(&shared.journal, &self.caller, &changed, true);
+        }
+    }
 }
 
 impl Witness {
@@ -97,16 +149,18 @@ impl Witness {
         (session, stream, key): (SessionId, &str, &str),
         tool: &str,
         action: &Action,
-    ) -> Option<Self> {
-        let class = registry.get(tool)?.class(action);
+    ) -> Result<Option<Self>, ToolError> {
+        let Some(class) = registry.get(tool).map(|tool| tool.class(action)) else { return Ok(None) };
         if !is_opaque(class, action) || cx.sandbox.read_only {
-            return None;
+            return Ok(None);
         }
         let is_background = runs_on(action);
         let caller = CommandCaller { session, call: format!("{stream} {key}"), is_background };
         let record = |step| record_tree_step(&shared.journal, step);
-        let watch = shared.trees.watch(&cx.root, caller, &cx.cancel, &cx.progress, &record);
-        Some(Self { shared: Arc::clone(shared), key: key.to_owned(), root: Arc::clone(&cx.root), watch, is_background })
+        let watch = shared.trees.watch(&cx.root, caller.clone(), &cx.cancel, &cx.progress, &record);
+        let kept = KeptDeletion::begin(shared, cx, caller, action)?;
+        let (shared, root) = (Arc::clone(shared), Arc::clone(&cx.root));
+        Ok(Some(Self { shared, key: key.to_owned(), root, watch, is_background, kept }))
     }
 
     /// The file in which the supervisor of the command notes its end.
@@ -119,6 +173,9 @@ impl Witness {
     pub(super) fn end(self) -> Option<FilesChanged> {
         let record = |step| record_tree_step(&self.shared.journal, step);
         let left = self.watch.end(&self.root, &record);
+        if let Some(kept) = self.kept {
+            kept.end(&self.shared);
+        }
         let is_told = self.is_background || !left.is_empty();
         is_told.then(|| FilesChanged { left, seen: true, ..FilesChanged::new(self.key, self.root.path()) })
     }

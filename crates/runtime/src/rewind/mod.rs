@@ -32,7 +32,7 @@ use crate::template::fill;
 pub use log::{Moment, RewindPoint};
 pub(crate) use merged::Merger;
 pub(crate) use merged::note_accepted;
-pub(crate) use observed::{record_tree_step, settle};
+pub(crate) use observed::{record_deletion, record_tree_step, settle};
 pub use plan::{RewindPlan, Sheet, Skip, Skipped};
 
 /// Messages to the lead.

@@ -6,8 +6,8 @@ use std::io;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::rewind::FilesChanged;
-use max_team_journal::Journal;
-use max_team_tools::rewind::{TrackedTrees, TreeStep};
+use max_team_journal::{Durability, Journal};
+use max_team_tools::rewind::{CommandCaller, KeptFiles, TrackedTrees, TreeStep};
 
 use crate::error::RuntimeError;
 use crate::session::{self, Sessions};
@@ -39,6 +39,23 @@ fn record(
     if !commit.appends.is_empty() {
         journal.commit_blocking(commit)?;
     }
+    Ok(())
+}
+
+/// Commits a step about files that no scan watches: what a command may be about to delete, or (`seen`) what it left there.
+/// Blocking.
+pub(crate) fn record_deletion(
+    journal: &Journal,
+    caller: &CommandCaller,
+    (root, changes): &KeptFiles,
+    seen: bool,
+) -> Result<(), RuntimeError> {
+    let step = FilesChanged { changes: changes.clone(), seen, ..FilesChanged::new(caller.call.clone(), root) };
+    let mut commit = commit_at(now_ms());
+    // The files that this step names are deleted next.
+    commit.strength = Durability::Full;
+    commit.appends.push(append(&session::stream(caller.session), &Event::FilesChanged(step), &commit.actor)?);
+    journal.commit_blocking(commit)?;
     Ok(())
 }
 

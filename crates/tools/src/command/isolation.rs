@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::limits::NESTED_PROTECTED_MAX;
-use max_team_core::policy::{CommandReach, GitAccess, ProtectedRow, Visibility};
+use max_team_core::policy::{CommandReach, DeletionTarget, GitAccess, ProtectedRow, Visibility};
 use max_team_sandbox::{AppearedListener, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,9 @@ use crate::network::HostRules;
 /// What git obeys within its own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
+
+/// Folders that no command gets as a whole: the sandbox has its own, or the system is in them.
+const CLOSED: [&str; 4] = ["/", "/tmp", "/var/tmp", "/dev/shm"];
 
 /// Protected files that are named when a command could not change one.
 const SHOWN_MAX: usize = 8;
@@ -59,6 +62,8 @@ pub struct CommandSandbox {
     pub attended: bool,
     /// Protected files that this command may change.
     pub open: Vec<&'static ProtectedRow>,
+    /// Paths that the person who approved this command saw it delete: no repository in them is protected.
+    pub deletes: Vec<PathBuf>,
     /// What this command may do in the project's repositories.
     pub git: GitAccess,
     /// Where they are stopped; their time is the command's own.
@@ -87,10 +92,30 @@ impl CommandSandbox {
             hosts: HostRules::default(),
             attended: false,
             open: Vec::new(),
+            deletes: Vec::new(),
             git: GitAccess::Read,
             limits: Limits::default(),
             moved: Arc::default(),
             end_mark: None,
+        }
+    }
+
+    /// Opens what an approved line deletes: repositories, and outside the project the folders around the paths. What holds
+    /// the project itself stays closed.
+    pub(crate) fn open_deleted(&mut self, project: &Path, targets: &[DeletionTarget]) {
+        for target in targets {
+            let DeletionTarget::Path(path) = target else { continue };
+            let path = project.join(path);
+            let Some((parent, name)) = path.parent().zip(path.file_name()) else { continue };
+            let Ok(parent) = parent.canonicalize() else { continue };
+            let path = parent.join(name);
+            if self.root.starts_with(&path) || fs::symlink_metadata(&path).is_err() {
+                continue;
+            }
+            if !path.starts_with(&self.root) && !CLOSED.iter().any(|folder| parent == Path::new(folder)) {
+                self.also.push(parent);
+            }
+            self.deletes.push(path);
         }
     }
 
@@ -185,6 +210,10 @@ impl CommandSandbox {
                 isolation.writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
             }
         }
+        let is_deleted = |path: &PathBuf| {
+            self.deletes.iter().any(|deleted| path.starts_with(deleted)) && path.iter().any(|name| name == ".git")
+        };
+        isolation.protected.retain(|path| !is_deleted(path));
         isolation.home = home;
         isolation.network = self.network;
         isolation.unshielded = self.attended || self.unshielded;

@@ -79,11 +79,16 @@ impl<'a> AtomicWrite<'a> {
     /// The slot at a place; folders on the way are made.
     pub(crate) fn make(root: &'a Root, sight: &Visibility, place: &'a RelPath) -> Result<Self, ToolError> {
         guard(sight, place)?;
+        Self::make_beneath(root, place)
+    }
+
+    /// Like `make`, also at protected places.
+    pub(super) fn make_beneath(root: &'a Root, place: &'a RelPath) -> Result<Self, ToolError> {
         Self::reach(root, place, true)?
             .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
     }
 
-    /// Like `find`, for reading only: protected files may be read.
+    /// Like `find`, also at protected places.
     pub(super) fn beneath(root: &'a Root, place: &'a RelPath) -> Result<Option<Self>, ToolError> {
         Self::reach(root, place, false)
     }

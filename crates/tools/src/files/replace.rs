@@ -21,7 +21,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::atomic_write::{AtomicWrite, NewFileMode, errno, is_same, sync_dir};
+use super::atomic_write::{AtomicWrite, NewFileMode, errno, guard, is_same, sync_dir};
 use super::rel_path::RelPath;
 use super::root::{Root, bytes_in, open_part_dir, open_part_file};
 use crate::tool::ToolError;
@@ -135,20 +135,21 @@ pub(crate) fn bulky(stat: &Stat) -> FileState {
     FileState::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
 }
 
-/// Puts `to` where `from` is. If it is there already, it is only synced.
+/// Puts `to` where `from` is. If it is there already, it is only synced. Without a `sight`, no place is protected.
 pub(crate) fn replace(
     root: &Root,
-    sight: &Visibility,
+    sight: Option<&Visibility>,
     place: &RelPath,
     from: FileState,
     to: &Content,
 ) -> Result<(), ToolError> {
     let (now, then) = (state(root, place)?, to.state());
-    let found = AtomicWrite::find(root, sight, place)?;
+    sight.map_or(Ok(()), |sight| guard(sight, place))?;
+    let found = AtomicWrite::beneath(root, place)?;
     let slot = match (found, to) {
         (Some(slot), _) => slot,
         (None, Content::Gone) => return Ok(()),
-        (None, _) => AtomicWrite::make(root, sight, place)?,
+        (None, _) => AtomicWrite::make_beneath(root, place)?,
     };
     if now.fits(&then) {
         return sync_dir(&slot.dir).map_err(|errno| slot.trouble(errno));

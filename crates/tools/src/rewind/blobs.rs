@@ -5,12 +5,18 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use max_team_core::hash::Hash;
+use max_team_core::limits::DELETION_KEPT_BYTES_MAX;
+use max_team_core::rewind::FileState;
+
+use crate::files::{PathContent, Root, file_state, find};
+use crate::tool::ToolError;
 
 /// Bytes that are kept of one tree; beyond it, the oldest that no file has now go.
 const KEPT_BYTES_MAX: u64 = 1 << 30;
@@ -51,6 +57,33 @@ impl BlobDir {
         };
         file.write_all(bytes)?;
         Ok(bytes.len() as u64)
+    }
+
+    /// Keeps the file or link at a path of any size; its state, and how many bytes are new. `None`: there is none.
+    pub(super) fn keep(&self, root: &Root, path: &str) -> Result<Option<(FileState, u64)>, ToolError> {
+        let failed = |error: io::Error| ToolError::correctable(error.to_string());
+        let (bytes, mode) = match find(root, &root.place(path)?)? {
+            PathContent::Gone | PathContent::Other => return Ok(None),
+            PathContent::Link(target) => (target.into_vec(), None),
+            PathContent::File(file, stat) => {
+                let mut bytes = Vec::new();
+                file.take(DELETION_KEPT_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+                (bytes, Some(stat.st_mode))
+            }
+        };
+        let hash = Hash::of(&bytes);
+        let added = self.put(&hash, &bytes).map_err(failed)?;
+        Ok(Some((mode.map_or(FileState::Link { hash }, |mode| file_state(hash, mode)), added)))
+    }
+
+    /// Writes what was kept through to the disk, so that it survives a power cut.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let Ok(folder) = fs::File::open(&self.folder) else { return Ok(()) };
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(&folder)?;
+        #[cfg(not(target_os = "linux"))]
+        folder.sync_all()?;
+        Ok(())
     }
 
     /// The bytes of that name, if they are there and whole.

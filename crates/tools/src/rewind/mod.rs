@@ -9,11 +9,13 @@ mod attribution;
 mod blobs;
 mod commands;
 mod deadline;
+mod deletion;
 mod diff;
 mod scan;
 mod tree;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ use crate::files::{Content, Root, look, prune, replace};
 use crate::tool::{ToolContext, ToolError};
 
 pub use commands::CommandCaller;
+pub use deletion::{DeletionSurvey, KeptFiles, changed_since};
 pub use max_team_sandbox::EndMark;
 pub use tree::{RecordStep, TrackedTrees, TreeStep, TreeWatch};
 
@@ -90,10 +93,29 @@ impl RestoreRoot {
             return Err(unknown());
         }
         let place = self.0.place(&change.path)?;
-        replace(&self.0, &Visibility::default(), &place, change.before, &content)?;
+        // What a deletion took away comes back, also where no tool writes: only the steps of a person's own approval name
+        // such files.
+        let is_guarded = change.before != FileState::Gone && !is_in_git(&change.path);
+        let sight = is_guarded.then(Visibility::default);
+        replace(&self.0, sight.as_ref(), &place, change.before, &content)?;
+        self.complete_repository(&change.path).map_err(|error| ToolError::correctable(error.to_string()))?;
         if content == Content::Gone {
             prune(&self.0, &place, &|_| true);
         }
         Ok(())
     }
+
+    /// Makes the empty folders without which git takes a folder with this `HEAD` for no repository.
+    fn complete_repository(&self, head: &str) -> io::Result<()> {
+        let folder = Path::new(head).parent().filter(|folder| folder.ends_with(".git") && head.ends_with("/HEAD"));
+        let Some(folder) = folder.map(|folder| self.0.path().join(folder)).filter(|folder| folder.is_dir()) else {
+            return Ok(());
+        };
+        ["refs", "objects"].iter().try_for_each(|name| fs::create_dir_all(folder.join(name)))
+    }
+}
+
+/// Whether a path lies in a repository's own folder.
+fn is_in_git(path: &str) -> bool {
+    path.split('/').any(|name| name == ".git")
 }

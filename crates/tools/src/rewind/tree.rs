@@ -162,6 +162,34 @@ impl TrackedTrees {
         TreeWatch { tree, home, leaving, running, background_since: is_background.then_some(since) }
     }
 
+    /// Keeps the present content of files beneath a root, as changes to nothing; a file that is gone is left out. Blocking.
+    pub(super) fn keep(
+        &self,
+        root: &Path,
+        paths: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Vec<FileChange>, String> {
+        let root = Root::open(root).map_err(|error| error.to_string())?;
+        let (tree, progress, until) = (self.tree(&root), Progress::default(), Instant::now() + BEFORE_MAX);
+        let patience = Deadline { until, cancel, leaving: &self.leaving, progress: &progress };
+        let busy = |_: SkippedReason| "the files that were kept before are in use".to_owned();
+        let mut tree = patience.lock(&tree).map_err(busy)?;
+        let _held = tree.hold(root.path(), &patience).map_err(busy)?;
+        tree.read();
+        let mut changes = Vec::new();
+        for path in paths {
+            if patience.is_over() {
+                return Err("it took too long".to_owned());
+            }
+            let kept = tree.objects.keep(&root, path).map_err(|error| format!("`{path}`: {error}"))?;
+            let Some((before, added)) = kept else { continue };
+            tree.list.held = tree.list.held.saturating_add(added);
+            changes.push(FileChange { path: (*path).to_owned(), before, after: FileState::Gone });
+        }
+        tree.write().and_then(|()| tree.objects.sync()).map_err(|error| error.to_string())?;
+        Ok(changes)
+    }
+
     /// Finds and records the changes of commands of a session whose process was killed. Blocking.
     pub fn settle(&self, session: SessionId, record: RecordStep<'_>) {
         let is_ours = |entry: &CommandNote| entry.caller.session == session;

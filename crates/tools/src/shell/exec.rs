@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use max_team_core::policy::command_line::{self, CommandLine, Operator, RedirectTarget, SimpleCommand};
 use max_team_core::policy::program::{self, CommandEffect};
-use max_team_core::policy::{approved_rows, git_access};
+use max_team_core::policy::{approved_rows, deletion_targets, git_access, only_touches_paths};
 use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +44,10 @@ impl ShellExec {
         let hosts = cx.sandbox.hosts.clone().naming(named_hosts(line));
         let open = approved_rows(line, cx.sandbox.attended);
         let git = git_access(line);
-        let isolation = CommandSandbox { hosts, open, git, ..CommandSandbox::clone(&cx.sandbox) };
+        let mut isolation = CommandSandbox { hosts, open, git, ..CommandSandbox::clone(&cx.sandbox) };
+        if cx.sandbox.attended && only_touches_paths(line) {
+            isolation.open_deleted(cx.root.path(), &deletion_targets(line));
+        }
         Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout, lives_on: false, idle }
     }
 

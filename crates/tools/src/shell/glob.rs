@@ -90,6 +90,11 @@ fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root:
     Ok(())
 }
 
+/// The names in the project that a pattern fits; none if it leads out of it, or fits too many.
+pub(crate) fn matching_names(pattern: &str, root: &Path) -> Vec<String> {
+    names(pattern, root, root).unwrap_or_default()
+}
+
 /// The names that a pattern fits, sorted, as they are written from the folder.
 fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, ShellSyntax> {
     if pattern.starts_with('/') || pattern.split('/').any(|name| name == "..") {

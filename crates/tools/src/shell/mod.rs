@@ -23,6 +23,7 @@ use max_team_core::text::visible;
 
 pub use background::{Background, BackgroundStatus};
 pub(crate) use background::{shell_output, shell_stop};
+pub(crate) use glob::matching_names;
 pub use job_note::JobNote;
 pub use parse::parse_line;
 use parse::parse_line_in;

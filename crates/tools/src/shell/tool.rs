@@ -16,6 +16,7 @@ use super::exec::ShellExec;
 use super::history::VisibleLine;
 use crate::command::{CommandError, EndReason, OutputBuffer};
 use crate::git;
+use crate::rewind::DeletionSurvey;
 use crate::text::{ends, size, visible};
 use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
@@ -73,6 +74,13 @@ pub(crate) fn run_shell() -> Typed<RunShell> {
 }
 
 fn action(cx: &ToolContext, args: &RunShell) -> Result<Action, ToolError> {
+    let action = plain_action(cx, args)?;
+    let deletion = action.line.as_ref().map(|line| DeletionSurvey::of(cx, line).decide());
+    Ok(Action { deletion: deletion.filter(|deletion| !deletion.is_empty()).map(Box::new), ..action })
+}
+
+/// The action without what it deletes, which is measured on the disk.
+fn plain_action(cx: &ToolContext, args: &RunShell) -> Result<Action, ToolError> {
     args.time()?;
     let mut action = super::action(&args.command, cx.root.path());
     if args.is_background() {
@@ -85,7 +93,9 @@ fn action(cx: &ToolContext, args: &RunShell) -> Result<Action, ToolError> {
 }
 
 fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let (time, judged) = (args.time()?, Action { reach: intent.reach, ..action(cx, &args)? });
+    let (time, judged) = (args.time()?, Action { reach: intent.reach, ..plain_action(cx, &args)? });
+    // What is deleted was measured again when it was kept.
+    let judged = Action { deletion: intent.deletion.clone(), ..judged };
     let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
         ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
     })?;

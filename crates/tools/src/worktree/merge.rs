@@ -301,7 +301,7 @@ fn put(project: &Root, is: &Root, item: &MergeItem, tree: &Path) -> Result<(), T
     let same = content.filter(|content| content.state() == item.after);
     let content = same.ok_or_else(|| ToolError::correctable(format!("`{place}` is not what was shown any more")))?;
     // The rules were asked when the file was chosen; protected files are checked once more.
-    replace(project, &Visibility::default(), &place, item.before, &content)?;
+    replace(project, Some(&Visibility::default()), &place, item.before, &content)?;
     make_room(project, &place, item, tree);
     Ok(())
 }

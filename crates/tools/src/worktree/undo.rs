@@ -213,7 +213,7 @@ fn put_back(project: &Root, was: &Root, item: &MergeItem) -> Result<bool, ToolEr
     let content = content
         .ok_or_else(|| ToolError::correctable(format!("the earlier content of `{place}` is no longer stored")))?;
     // A file that was made read-only since stays so.
-    replace(project, &Visibility::default(), &place, now.at_other_path(), &content)?;
+    replace(project, Some(&Visibility::default()), &place, now.at_other_path(), &content)?;
     if item.before == FileState::Gone {
         prune(project, &place, &|_| true);
     }

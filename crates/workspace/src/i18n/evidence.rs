@@ -385,6 +385,7 @@ mod tests {
             Basis::PrivateKey(path()),
             Basis::Held { path: path(), why: why(ProtectedReason::Runs) },
             Basis::Danger(DangerReason::DeletesProject),
+            Basis::Danger(DangerReason::DeletesForGood("`.git`".to_owned())),
             Basis::Hidden(HiddenReason::ManyPrograms),
             Basis::TeammatePlan,
             Basis::WorktreeChanges,

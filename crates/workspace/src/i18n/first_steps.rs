@@ -159,6 +159,9 @@ impl Lang {
             RuntimeError::NoPlanTask(id) => self.error_no_plan_task(id),
             RuntimeError::PlanStopping(plan) => self.error_plan_stopping(plan),
             RuntimeError::PlanReplaced(plan) => self.error_plan_replaced(plan),
+            RuntimeError::NeedsWord { deletion } => {
+                format!("{} {}", self.deletion_is_for_good(deletion), self.deletion_needs_word(self.deletion_word()))
+            }
             RuntimeError::NoQuestion(id) => self.error_no_question(id),
             RuntimeError::RoleTooLow { user, role, least } => self.error_role_too_low(user, role.name(), least.name()),
             error => self.session_failure(error).unwrap_or_else(|| self.message_failure(error)),

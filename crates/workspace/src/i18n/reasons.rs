@@ -7,13 +7,14 @@ use max_team_core::policy::glob::GlobError;
 use max_team_core::policy::lint::{LintKind, LintReason};
 use max_team_core::policy::rule::RuleFlaw;
 use max_team_core::policy::split::{LINE_BYTES_MAX, SplitError, shown};
-use max_team_core::policy::{DangerReason, HiddenReason, Hint, RemoteEffect, ShellSyntax};
+use max_team_core::policy::{DangerReason, Deletion, HiddenReason, Hint, RemoteEffect, ShellSyntax};
 
 use max_team_core::limits::{
     GLOB_BYTES_MAX, PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_NEEDS_MAX,
     TASK_RETRIES_MAX,
 };
 use max_team_core::suggest::candidates;
+use max_team_core::text::visible;
 use max_team_runtime::WorktreeError;
 
 use super::Lang;
@@ -26,8 +27,28 @@ impl Lang {
             DangerReason::SoundsLikePublishing(it) => self.danger_sounds_like_publishing(it),
             DangerReason::DeletesOutside(it) => self.danger_deletes_outside(it),
             DangerReason::DeletesProject => self.danger_deletes_project().to_owned(),
+            DangerReason::DeletesForGood(it) => self.danger_deletes_for_good(it),
             DangerReason::Other(text) => text.clone(),
         }
+    }
+
+    /// The first sentence of a question about a deletion that cannot be taken back.
+    pub fn deletion_is_for_good(self, deletion: &Deletion) -> String {
+        self.deletion_lost(self.deleted_paths(deletion.lost_names()))
+    }
+
+    /// What is kept of a deletion; empty if nothing is.
+    pub fn deletion_is_kept(self, deletion: &Deletion) -> String {
+        if deletion.kept.is_empty() {
+            String::new()
+        } else {
+            self.deletion_kept(self.deleted_paths(deletion.kept_names()))
+        }
+    }
+
+    fn deleted_paths(self, (names, more): (Vec<&str>, usize)) -> String {
+        let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", visible(name))).collect();
+        names.join(self.comma()) + &self.and_more(more)
     }
 
     fn remote_effect(self, effect: RemoteEffect) -> &'static str {

@@ -15,7 +15,8 @@ pub use basis::{AutoAllow, Basis};
 use super::glob;
 use super::rule::{self, List, Origin, Rule, RuleScope, RuleSubject};
 use super::{
-    Action, ActionKind, CommandReach, Grant, Hint, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility,
+    Action, ActionKind, CommandReach, DangerReason, Grant, Hint, Mode, Permissions, Recourse, RememberedRule, Verdict,
+    Visibility,
 };
 use crate::agent::Constraints;
 
@@ -136,7 +137,8 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let is_unshielded = rules.unshielded && command::is_sandboxed(tool, action);
     let all = rules.modes().map(|mode| {
         let rules = Rules { mode, ..*rules };
-        JudgedAction { rules, tool, action, sight: &sight, is_still, can_look, is_unshielded }.judge()
+        let judged = JudgedAction { rules, tool, action, sight: &sight, is_still, can_look, is_unshielded };
+        strictest(judged.loss().into_iter().chain([judged.judge()])).unwrap_or_else(|| judged.by_mode(Verdict::Deny))
     });
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
     let asks_a_person = judged.verdict == Verdict::Ask && action.kind != ActionKind::Propose;
@@ -190,6 +192,12 @@ impl JudgedAction<'_> {
             ActionKind::Execute if self.is_unshielded => self.unshielded(self.execute()),
             ActionKind::Execute => self.execute(),
         }
+    }
+
+    /// The question about a deletion that cannot be taken back.
+    fn loss(&self) -> Option<Judgement> {
+        let lost = self.action.loss()?;
+        Some(self.asking(danger(Basis::Danger(DangerReason::DeletesForGood(lost.to_string())))))
     }
 
     /// A question that only a person can answer.

@@ -1,0 +1,309 @@
+//! What a command line deletes that `/rewind` finds by no scan of the project: repositories, ignored and large files, files
+//! outside the project.
+//!
+//! The line names the targets ([`deletion_targets`]), the tool measures them on the disk, and [`Deletion::decide`] says
+//! which are kept before the command runs and which are lost. Only a person who types a word approves a loss.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Action;
+use super::command_line::{CommandLine, SimpleCommand};
+use super::grant::pieces;
+use super::program::{self, CommandEffect, DEPTH_MAX};
+use crate::limits::{DELETION_KEPT_BYTES_MAX, DELETION_KEPT_FILES_MAX, FOLDERS_MAX};
+
+/// The word that approves a loss.
+pub const DELETION_WORD: &str = "delete";
+/// The same in the other languages of the interface; any of them counts.
+const DELETION_WORDS_ELSEWHERE: [&str; 1] = ["删除"];
+
+/// Paths that a text names; the others are counted.
+const NAMED_MAX: usize = 5;
+
+/// Something that a line deletes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeletionTarget {
+    /// A path and everything beneath, relative to the folder that the line starts in.
+    Path(String),
+    /// What `git clean` with these arguments removes in that folder.
+    Clean { folder: String, args: Vec<String> },
+}
+
+/// A measured part of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedPath {
+    /// Relative to the project, or absolute outside it.
+    pub path: String,
+    pub files: usize,
+    pub bytes: u64,
+}
+
+/// What becomes of the parts of a deletion that no scan watches.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deletion {
+    /// Kept before the command runs, so that `/rewind` gives them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<DeletedPath>,
+    /// Too large to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<DeletedPath>,
+}
+
+impl Deletion {
+    /// Keeps parts, the earlier ones first, as long as all that is kept stays within the bounds.
+    pub fn decide(parts: impl IntoIterator<Item = DeletedPath>) -> Self {
+        let (mut deletion, mut files, mut bytes) = (Self::default(), 0_usize, 0_u64);
+        for part in parts {
+            let (more_files, more_bytes) = (files.saturating_add(part.files), bytes.saturating_add(part.bytes));
+            if more_files <= DELETION_KEPT_FILES_MAX && more_bytes <= DELETION_KEPT_BYTES_MAX {
+                (files, bytes) = (more_files, more_bytes);
+                deletion.kept.push(part);
+            } else {
+                deletion.lost.push(part);
+            }
+        }
+        deletion
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.lost.is_empty()
+    }
+
+    /// The first paths that are lost, and how many more there are.
+    pub fn lost_names(&self) -> (Vec<&str>, usize) {
+        first_names(&self.lost)
+    }
+
+    /// The first paths that are kept, and how many more there are.
+    pub fn kept_names(&self) -> (Vec<&str>, usize) {
+        first_names(&self.kept)
+    }
+}
+
+fn first_names(paths: &[DeletedPath]) -> (Vec<&str>, usize) {
+    let names = paths.iter().take(NAMED_MAX).map(|deleted| deleted.path.as_str()).collect();
+    (names, paths.len().saturating_sub(NAMED_MAX))
+}
+
+/// The paths that are lost.
+impl fmt::Display for Deletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (names, more) = self.lost_names();
+        for (at, name) in names.into_iter().enumerate() {
+            write!(f, "{}`{name}`", if at == 0 { "" } else { ", " })?;
+        }
+        if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+    }
+}
+
+impl Action {
+    /// What it deletes for good, if it does.
+    pub fn loss(&self) -> Option<&Deletion> {
+        self.deletion.as_deref().filter(|deletion| !deletion.lost.is_empty())
+    }
+}
+
+/// Whether a typed word approves a loss.
+pub fn is_deletion_word(word: &str) -> bool {
+    let word = word.trim().to_lowercase();
+    word == DELETION_WORD || DELETION_WORDS_ELSEWHERE.contains(&word.as_str())
+}
+
+/// What a line deletes, as far as it names it. A moved file is not lost, and a `find` with conditions deletes an unknown
+/// part of what it names. In a line that only a shell can parse, the words that look like deletions count.
+pub fn deletion_targets(line: &CommandLine) -> Vec<DeletionTarget> {
+    let mut targets = Vec::new();
+    match line {
+        CommandLine::Plain(parts) => {
+            let mut folders = vec![String::new()];
+            for part in parts {
+                folders.iter().for_each(|folder| collect(&part.argv, folder, DEPTH_MAX, &mut targets));
+                enter(part, &mut folders);
+            }
+        }
+        CommandLine::Opaque { text, .. } => {
+            pieces(text).iter().for_each(|argv| collect(argv, "", DEPTH_MAX, &mut targets));
+        }
+    }
+    targets.sort();
+    targets.dedup();
+    targets
+}
+
+/// Whether a line does nothing but touch the paths that it names, so that a sandbox may open what it deletes.
+pub fn only_touches_paths(line: &CommandLine) -> bool {
+    let is_named = |effect: &CommandEffect| {
+        matches!(effect, CommandEffect::Read(_) | CommandEffect::Write(_) | CommandEffect::Delete(_))
+    };
+    let is_plain = |part: &SimpleCommand| {
+        let facts = program::effects_of(&part.argv);
+        let moves = part.argv.first().is_some_and(|program| program == "cd");
+        part.env.is_empty() && (moves || (facts.is_whole && facts.effects.iter().all(is_named)))
+    };
+    matches!(line, CommandLine::Plain(parts) if parts.iter().all(is_plain))
+}
+
+/// Adds the folders that the rest of the line may run in after a `cd`, which may have failed.
+fn enter(part: &SimpleCommand, folders: &mut Vec<String>) {
+    let [program, to] = part.argv.as_slice() else { return };
+    if program != "cd" || folders.len() > FOLDERS_MAX {
+        return;
+    }
+    let moved: Vec<String> = folders.iter().map(|folder| joined(folder, to)).collect();
+    folders.extend(moved);
+    folders.dedup();
+}
+
+fn collect(argv: &[String], folder: &str, depth: usize, targets: &mut Vec<DeletionTarget>) {
+    let program = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program)).unwrap_or_default();
+    if program::git_command(argv) == Some("clean") {
+        targets.extend(clean(argv, folder));
+        return;
+    }
+    if program == "mv" || program::git_command(argv) == Some("mv") || (program == "find" && !deletes_all(argv)) {
+        return;
+    }
+    for effect in program::effects_of(argv).effects {
+        match effect {
+            CommandEffect::Delete(path) => targets.push(DeletionTarget::Path(joined(folder, &path))),
+            CommandEffect::Run(inner) if depth > 0 => collect(&inner, folder, depth - 1, targets),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a `find` deletes all that it finds: it has no conditions.
+fn deletes_all(argv: &[String]) -> bool {
+    let words = argv.iter().skip(1).skip_while(|word| !word.starts_with('-'));
+    words.into_iter().all(|word| word == "-delete" || word == "-depth")
+}
+
+/// A `git clean` that removes something. Options before the sub-command only name another folder here.
+fn clean(argv: &[String], folder: &str) -> Option<DeletionTarget> {
+    let at = argv.iter().position(|word| word == "clean")?;
+    let (before, args) = (argv.get(1..at)?, argv.get(at + 1..)?);
+    let folder = match before {
+        [] => folder.to_owned(),
+        [option, to] if option == "-C" => joined(folder, to),
+        _ => return None,
+    };
+    let is_dry = |word: &String| word == "--dry-run" || (is_short(word) && word.contains('n'));
+    (!args.iter().any(is_dry)).then(|| DeletionTarget::Clean { folder, args: args.to_vec() })
+}
+
+/// Whether a word is a group of short options, none of which has a value.
+fn is_short(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && !letters.starts_with('e'))
+}
+
+fn joined(folder: &str, path: &str) -> String {
+    match path {
+        path if path.starts_with('/') || folder.is_empty() => path.to_owned(),
+        path => format!("{folder}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::ShellSyntax;
+
+    fn plain(text: &str) -> CommandLine {
+        let part = |words: &str| SimpleCommand {
+            argv: words.split_whitespace().map(str::to_owned).collect(),
+            ..SimpleCommand::default()
+        };
+        CommandLine::Plain(text.split("&&").map(part).collect())
+    }
+
+    fn found(line: &CommandLine) -> Vec<String> {
+        let shown = |target: DeletionTarget| match target {
+            DeletionTarget::Path(path) => path,
+            DeletionTarget::Clean { folder, args } => format!("clean[{folder}] {}", args.join(" ")),
+        };
+        deletion_targets(line).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn lines_name_what_they_delete() {
+        for (line, want) in [
+            ("rm -rf .git", &[".git"][..]),
+            ("rm a ../b", &["../b", "a"]),
+            ("/bin/rm -r a && make", &["a"]),
+            ("timeout 9 rm -rf a", &["a"]),
+            ("cd sub && rm -rf .git", &[".git", "sub/.git"]),
+            ("cd /x && rm y", &["/x/y", "y"]),
+            ("shred -u a", &["a"]),
+            ("find build -delete", &["build"]),
+            ("find build -exec rm {} ;", &[]),
+            ("find . -name *.o -delete", &[]),
+            ("mv .git /elsewhere", &[]),
+            ("git mv a b", &[]),
+            ("git clean -fdx", &["clean[] -fdx"]),
+            ("git -C sub clean -fd a", &["clean[sub] -fd a"]),
+            ("git clean -nfdx", &[]),
+            ("git clean --dry-run", &[]),
+            ("git clean -f -e next", &["clean[] -f -e next"]),
+            ("git reset --hard", &[]),
+            ("cat a", &[]),
+        ] {
+            assert_eq!(found(&plain(line)), want, "{line}");
+        }
+        let opaque = |text: &str| CommandLine::Opaque { text: text.into(), why: ShellSyntax::ControlStructure };
+        assert_eq!(found(&opaque("for f in a b; do rm -rf $f; done; rm -r .git")), [".git", "f"]);
+        assert_eq!(found(&opaque("rm -rf build/*")), ["build/*"]);
+    }
+
+    #[test]
+    fn a_sandbox_is_opened_for_lines_that_touch_paths_alone() {
+        for (line, want) in [
+            ("rm -rf .git", true),
+            ("cd sub && rm -rf .git && ls", true),
+            ("rm -rf .git && make", false),
+            ("timeout 9 rm -rf .git", false),
+            ("git clean -fdx", false),
+        ] {
+            assert_eq!(only_touches_paths(&plain(line)), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn parts_are_kept_within_the_bounds_and_the_rest_is_lost() {
+        let part = |path: &str, files: usize, bytes: u64| DeletedPath { path: path.into(), files, bytes };
+        let names = |paths: &[DeletedPath]| paths.iter().map(|one| one.path.clone()).collect::<Vec<_>>();
+        for (parts, kept, lost) in [
+            (vec![], &[][..], &[][..]),
+            (vec![part(".git", 30, 9_000)], &[".git"], &[]),
+            (vec![part("a", 1, DELETION_KEPT_BYTES_MAX), part("b", 1, 1)], &["a"], &["b"]),
+            (vec![part("a", DELETION_KEPT_FILES_MAX + 1, 1), part("b", 1, 1)], &["b"], &["a"]),
+        ] {
+            let decided = Deletion::decide(parts);
+            assert_eq!(
+                (names(&decided.kept), names(&decided.lost)),
+                (
+                    kept.iter().map(|one| (*one).to_owned()).collect(),
+                    lost.iter().map(|one| (*one).to_owned()).collect()
+                )
+            );
+        }
+        let many = Deletion { lost: (0..7).map(|at| part(&format!("f{at}"), 1, 1)).collect(), ..Deletion::default() };
+        assert_eq!(many.to_string(), "`f0`, `f1`, `f2`, `f3`, `f4` and 2 more");
+    }
+
+    #[test]
+    fn only_the_word_approves_a_loss() {
+        for (word, want) in [
+            ("delete", true),
+            (" Delete ", true),
+            ("删除", true),
+            ("y", false),
+            ("yes", false),
+            ("", false),
+            ("delete it", false),
+        ] {
+            assert_eq!(is_deletion_word(word), want, "{word}");
+        }
+    }
+}
