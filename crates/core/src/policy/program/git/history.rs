@@ -55,7 +55,7 @@ impl HistoryQuery {
         }
         let cut = args.iter().position(|word| *word == "--").unwrap_or(args.len());
         let (before, after) = args.split_at(cut);
-        let (row, _, _) = table::find("git", &words[1..])?;
+        let (row, _, _) = table::find("git", words.get(1..)?)?;
         let seen = flags::read(row, before);
         let is_other = |name: &&str| OTHERS.iter().any(|other| name.starts_with(other));
         if !seen.unknown.is_empty() || !seen.effects.is_empty() || seen.names.iter().any(is_other) {
