@@ -123,7 +123,8 @@ pub(crate) fn needs_a_look(task: &TaskDraft, leaves: Leaves, acted: bool) -> boo
         Leaves::Tests => true,
         Leaves::Design | Leaves::Review | Leaves::Report | Leaves::Words => false,
     };
-    !task.outputs.is_empty() || !task.verify.is_empty() || leaves_any
+    let may_exceed = acted && task.owns.is_some();
+    !task.outputs.is_empty() || !task.verify.is_empty() || leaves_any || may_exceed
 }
 
 /// The findings if there is nothing but the answer's text.

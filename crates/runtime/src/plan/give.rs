@@ -33,6 +33,7 @@ use crate::error::RuntimeError;
 use crate::handle::AgentSpec;
 use crate::read_model::ReadModel;
 use crate::rewind::{Merger, record_tree_step};
+use crate::shared::Shared;
 use crate::{session, worktree};
 
 /// Owners whose tools wait for a snapshot of the working tree before they change anything.
@@ -231,9 +232,8 @@ impl PlanLoop {
         let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let covered = self.covered(&task);
-        let unknown = self.plan.unknown_outcomes(index).to_vec();
         let (before, outputs_before) = (self.plan.tree(index), self.outputs_before(index));
-        let passed = self.plan.passed_before(index).to_vec();
+        let (unknown, passed) = (self.plan.unknown_outcomes(index).to_vec(), self.plan.passed_before(index).to_vec());
         let (root, files, cancel) = (self.active.root.clone(), self.files(), self.cancel.child_token());
         let shared = Arc::clone(&self.active.shared);
         let agent = self.plan.task(index).and_then(|view| view.agent);
@@ -265,13 +265,6 @@ impl PlanLoop {
                 let (on, sight_of) = (shared.walled || read_only, Arc::clone(&sight));
                 let isolation =
                     CommandSandbox { on, read_only, sight: sight_of, reads, hosts, ..CommandSandbox::around(&root) };
-                let unowned = match (&task.owns, &apart, agent) {
-                    (Some(owns), Some(apart), _) => apart.unowned(owns),
-                    (Some(owns), None, Some(agent)) => {
-                        ReadModel::new(&shared.journal).unowned_changes(agent, owns).unwrap_or_default()
-                    }
-                    _ => Vec::new(),
-                };
                 let look = Look {
                     checker: Checker {
                         root: &root,
@@ -290,7 +283,7 @@ impl PlanLoop {
                     passed_before: &passed,
                     unknown: &unknown,
                     outputs_before: &outputs_before,
-                    unowned: unowned.into_iter().filter(|path| sight.is_visible(path)).collect(),
+                    unowned: unowned(&task, apart.as_ref(), agent, &shared, &sight),
                 };
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
@@ -327,4 +320,23 @@ impl PlanLoop {
         let reviews = || self.plan.upstream(task).iter().any(|(_, artifacts)| artifacts.iter().any(is_diff));
         if leaves == Leaves::Design && reviews() { Leaves::Review } else { leaves }
     }
+}
+
+/// The visible files that commands of a task changed although the task does not own them.
+fn unowned(
+    task: &TaskDraft,
+    apart: Option<&Apart>,
+    agent: Option<AgentId>,
+    shared: &Shared,
+    sight: &Visibility,
+) -> Vec<String> {
+    let mut files = match (&task.owns, apart, agent) {
+        (Some(owns), Some(apart), _) => apart.unowned(owns),
+        (Some(owns), None, Some(agent)) => {
+            ReadModel::new(&shared.journal).unowned_changes(agent, owns).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    files.retain(|path| sight.is_visible(path));
+    files
 }

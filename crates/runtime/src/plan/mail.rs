@@ -121,9 +121,7 @@ impl PlanLoop {
                 let leaves = self.leaves(task);
                 // An attempt without changing calls changed nothing, but an earlier attempt may have.
                 let acted = attempt > 1 || work.acted.unwrap_or(true);
-                let looked = !self.is_apart(task)
-                    && !check::needs_a_look(written, leaves, acted)
-                    && !(acted && written.owns.is_some());
+                let looked = !self.is_apart(task) && !check::needs_a_look(written, leaves, acted);
                 let findings = looked.then(|| check::words(leaves, &output));
                 Report::Done { output, findings, unknown: work.unknown.clone() }
             }
