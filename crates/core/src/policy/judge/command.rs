@@ -290,15 +290,38 @@ impl<'a> JudgedAction<'a> {
         self.deep(&argv, &[String::new()], 0).iter().all(is_open)
     }
 
-    /// A command that can discard uncommitted work: a plan does not cover it, and a remembered answer covers only
-    /// exactly the same command.
+    /// A command that can discard uncommitted work: a plan covers it only for files that the task owns, and a remembered
+    /// answer covers only exactly the same command.
     fn discard(&self, argv: &[String], subject: RuleSubject<'_>) -> Judgement {
         let covers = |rule: &Rule| rule.is_exact() || rule.origin.scope != RuleScope::Answer;
         if let Some(judged) = self.allow_by(subject, covers) {
             return judged;
         }
+        if self.discards_own(argv) {
+            return said(Verdict::Allow, Basis::Plan);
+        }
         let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::exactly(argv)]), false);
         then(judged, Basis::Discards)
+    }
+
+    /// Whether a command discards only changes of files that the task of an approved plan owns.
+    fn discards_own(&self, argv: &[String]) -> bool {
+        let Some(owns) = self.rules.owns.filter(|_| self.rules.approved && !self.changes_folder()) else {
+            return false;
+        };
+        let is_own = |path: &String| {
+            let full = absolute(self.root(), path);
+            let within = full.strip_prefix(self.root()).and_then(|rest| rest.strip_prefix('/'));
+            within.is_some_and(|within| glob::is_owned(owns, within))
+                && self.place(PathAccess::Write, "", path).verdict == Verdict::Allow
+        };
+        program::discarded_paths(argv).is_some_and(|paths| paths.iter().all(is_own))
+    }
+
+    /// Whether a part of the line runs in another folder than the first.
+    fn changes_folder(&self) -> bool {
+        let is_cd = |part: &SimpleCommand| part.argv.first().is_some_and(|program| program == "cd");
+        matches!(&self.action.line, Some(CommandLine::Plain(parts)) if parts.iter().any(is_cd))
     }
 
     /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it, but it may run where it

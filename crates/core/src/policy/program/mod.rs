@@ -15,8 +15,8 @@ mod special;
 mod table;
 
 use flags::ParsedFlags;
-pub use git::HistoryQuery;
 pub(super) use git::command as git_command;
+pub use git::{HistoryQuery, discarded_paths};
 pub use insert::insert;
 pub(super) use setting::variable;
 pub(super) use table::is_interpreter;

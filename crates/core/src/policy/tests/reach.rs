@@ -302,3 +302,29 @@ proptest! {
         prop_assert!(now.verdict != Allow || now.reach.is_read_only(), "{} {:?}", text, now.reach);
     }
 }
+
+/// A plan covers the changes that are discarded if the task owns all of their files.
+#[test]
+fn a_task_discards_changes_of_its_own_files() {
+    let (constraints, owns) = (Constraints::default(), ["src/**".to_owned(), "a.txt".to_owned(), "sub/x".to_owned()]);
+    let permissions = Permissions { root: "/p".to_owned(), ..Permissions::default() };
+    let plain = Rules { sandboxed: true, permissions: &permissions, ..Rules::new(Mode::Default, &constraints) };
+    let planned = Rules { approved: true, owns: Some(&owns), ..plain };
+    for (text, want) in [
+        ("git restore src/a.rs a.txt", "runs"),
+        ("git checkout -- a.txt", "runs"),
+        ("git stash push -- src/a.rs", "runs"),
+        ("git -C sub restore x", "runs"),
+        ("git restore b.txt", "asks"),
+        ("git restore src/../b.txt", "asks"),
+        ("git restore ../p2/a.txt", "asks"),
+        ("git restore a.txt b.txt", "asks"),
+        ("cd other; git restore a.txt", "asks"),
+        ("git stash", "asks"),
+        ("git -c core.fsmonitor=x restore a.txt", "asks"),
+    ] {
+        assert_eq!(told(&planned, &line(text)), want, "{text}");
+        assert_eq!(told(&Rules { owns: None, ..planned }, &line(text)), "asks", "{text}");
+        assert_eq!(told(&plain, &line(text)), "asks", "{text}");
+    }
+}

@@ -5,9 +5,11 @@
 //! the history may hold files that are hidden in the folder.
 
 mod contents;
+mod discards;
 mod forms;
 mod history;
 
+pub use discards::discarded_paths;
 pub use history::HistoryQuery;
 
 use super::{CommandEffect, CommandFacts, by_row, flags, host, table};
