@@ -38,7 +38,7 @@ pub(crate) struct RunShell {
     timeout: Option<u32>,
     /// The line changes the project or reaches a host.
     writes: Option<bool>,
-    /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
+    /// Return an id at once and let it run on (servers, long jobs) until your work ends.
     background: Option<bool>,
     /// Its purpose, in a few words.
     description: Option<String>,
