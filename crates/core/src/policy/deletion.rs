@@ -27,7 +27,7 @@ const NAMED_MAX: usize = 5;
 pub enum DeletionTarget {
     /// A path and everything beneath, relative to the folder that the line starts in.
     Path(String),
-    /// What `git clean` with these arguments removes in that folder.
+    /// What `git clean` removes in that folder, with arguments that only choose files.
     Clean { folder: String, args: Vec<String> },
 }
 
@@ -147,10 +147,10 @@ pub fn only_touches_paths(line: &CommandLine) -> bool {
 
 /// Adds the folders that the rest of the line may run in after a `cd`, which may have failed.
 fn enter(part: &SimpleCommand, folders: &mut Vec<String>) {
-    let [program, to] = part.argv.as_slice() else { return };
-    if program != "cd" || folders.len() > FOLDERS_MAX {
+    if part.argv.first().is_none_or(|program| program != "cd") || folders.len() > FOLDERS_MAX {
         return;
     }
+    let Some(to) = part.argv.iter().skip(1).find(|word| !word.starts_with('-')) else { return };
     let moved: Vec<String> = folders.iter().map(|folder| joined(folder, to)).collect();
     folders.extend(moved);
     folders.dedup();
@@ -189,13 +189,44 @@ fn clean(argv: &[String], folder: &str) -> Option<DeletionTarget> {
         [option, to] if option == "-C" => joined(folder, to),
         _ => return None,
     };
-    let is_dry = |word: &String| word == "--dry-run" || (is_short(word) && word.contains('n'));
-    (!args.iter().any(is_dry)).then(|| DeletionTarget::Clean { folder, args: args.to_vec() })
+    cleaned(args).map(|args| DeletionTarget::Clean { folder, args })
 }
 
-/// Whether a word is a group of short options, none of which has a value.
-fn is_short(word: &str) -> bool {
-    word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && !letters.starts_with('e'))
+/// What `git clean` with these arguments removes, in arguments that only choose files; `None`: it only says what it would
+/// remove. An unknown option may choose anything, so all that is not tracked counts.
+fn cleaned(args: &[String]) -> Option<Vec<String>> {
+    let all = || Some(["-d", "-x"].map(str::to_owned).to_vec());
+    let (mut chosen, mut paths, mut is_dry) = (Vec::new(), Vec::new(), false);
+    let mut words = args.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "--" => paths.extend(words.by_ref()),
+            "--force" | "--quiet" | "--interactive" => {}
+            "--dry-run" => is_dry = true,
+            "--exclude" => chosen.push(format!("--exclude={}", words.next()?)),
+            _ if word.starts_with("--exclude=") => chosen.push(word.to_owned()),
+            _ if word.starts_with("--") => return all(),
+            _ if word.len() > 1 && word.starts_with('-') => {
+                for (at, letter) in word.char_indices().skip(1) {
+                    match letter {
+                        'f' | 'q' | 'i' => {}
+                        'n' => is_dry = true,
+                        'd' | 'x' | 'X' => chosen.push(format!("-{letter}")),
+                        'e' => {
+                            let rest = word.get(at + 1..).filter(|rest| !rest.is_empty());
+                            chosen.push(format!("--exclude={}", rest.or_else(|| words.next())?));
+                            break;
+                        }
+                        _ => return all(),
+                    }
+                }
+            }
+            path => paths.push(path),
+        }
+    }
+    chosen.push("--".to_owned());
+    chosen.extend(paths.into_iter().map(str::to_owned));
+    (!is_dry).then_some(chosen)
 }
 
 fn joined(folder: &str, path: &str) -> String {
@@ -241,11 +272,18 @@ mod tests {
             ("find . -name *.o -delete", &[]),
             ("mv .git /elsewhere", &[]),
             ("git mv a b", &[]),
-            ("git clean -fdx", &["clean[] -fdx"]),
-            ("git -C sub clean -fd a", &["clean[sub] -fd a"]),
+            ("git clean -fdx", &["clean[] -d -x --"]),
+            ("git -C sub clean -fd a", &["clean[sub] -d -- a"]),
+            ("git clean -fdx --no-dry-run", &["clean[] -d -x"]),
+            ("git clean -nf --no-dry", &["clean[] -d -x"]),
+            ("git clean -fdxenothing", &["clean[] -d -x --exclude=nothing --"]),
+            ("git clean -f -e -n", &["clean[] --exclude=-n --"]),
+            ("git clean -f -- -n", &["clean[] -- -n"]),
+            ("cd -P sub && rm a", &["a", "sub/a"]),
+            ("cd -- sub && rm a", &["a", "sub/a"]),
             ("git clean -nfdx", &[]),
             ("git clean --dry-run", &[]),
-            ("git clean -f -e next", &["clean[] -f -e next"]),
+            ("git clean -f -e next", &["clean[] --exclude=next --"]),
             ("git reset --hard", &[]),
             ("cat a", &[]),
         ] {

@@ -101,7 +101,7 @@ fn a_question_shows_the_whole_command_and_what_a_yes_would_be_remembered_as() {
     let server = ModelServer::start([
         Reply::new().tool("t1", "run_shell", json!({"command": long})),
         Reply::new().tool("t2", "run_shell", json!({"command": "git push origin main"})),
-        Reply::new().tool("t3", "run_shell", json!({"command": "echo $HOME\u{1b}[2J"})),
+        Reply::new().tool("t3", "run_shell", json!({"command": "echo $HOME\u{1b}[2J", "writes": true})),
         Reply::text("all refused"),
     ]);
     let program = Program::with(&server);

@@ -20,6 +20,7 @@ use max_team_tools::{command, git, project, test_runner};
 use tokio_util::sync::CancellationToken;
 
 use super::leave;
+use crate::error::RuntimeError;
 use crate::rewind::record_tree_step;
 use crate::shared::Shared;
 
@@ -105,7 +106,7 @@ pub(crate) struct Look<'a> {
     /// Hashes of the declared files before the task.
     pub outputs_before: &'a [Option<Hash>],
     /// Files that its commands changed although the task does not own them.
-    pub unowned: Vec<String>,
+    pub unowned: Result<Vec<String>, RuntimeError>,
 }
 
 impl Checker<'_> {
@@ -160,8 +161,11 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
         proven += usize::from(evidence.ok);
         findings.evidence.push(evidence);
     }
-    if !look.unowned.is_empty() {
-        findings.evidence.push(Evidence::fault("paths of the task", CheckFault::Unowned(look.unowned.clone())));
+    let paths = "paths of the task";
+    match &look.unowned {
+        Ok(files) if files.is_empty() => {}
+        Ok(files) => findings.evidence.push(Evidence::fault(paths, CheckFault::Unowned(files.clone()))),
+        Err(error) => findings.evidence.push(Evidence::new(paths, false, error.to_string())),
     }
     match look.leaves {
         Leaves::Diff => findings.artifacts.extend(diff(look, cancel)),

@@ -4,7 +4,7 @@
 //! declared files, to find out later what the task changed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::agent::Settings;
@@ -14,8 +14,9 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
 use max_team_core::plan::event::{ApprovalMode, Artifact, Proof, RiskyCheck, TaskAssigned};
-use max_team_core::plan::{PlanInput, TaskDraft};
+use max_team_core::plan::{PlanInput, TaskDraft, TaskView};
 use max_team_core::policy::Visibility;
+use max_team_core::policy::glob::is_owned;
 use max_team_journal::Commit;
 use max_team_tools::command::CommandSandbox;
 use max_team_tools::worktree::WorktreeError;
@@ -231,7 +232,7 @@ impl PlanLoop {
         let owner = self.active.owner(&member).map(|teammate| teammate.settings);
         let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
-        let covered = self.covered(&task);
+        let (covered, beside) = (self.covered(&task), self.owned_beside(index));
         let (before, outputs_before) = (self.plan.tree(index), self.outputs_before(index));
         let (unknown, passed) = (self.plan.unknown_outcomes(index).to_vec(), self.plan.passed_before(index).to_vec());
         let (root, files, cancel) = (self.active.root.clone(), self.files(), self.cancel.child_token());
@@ -283,7 +284,7 @@ impl PlanLoop {
                     passed_before: &passed,
                     unknown: &unknown,
                     outputs_before: &outputs_before,
-                    unowned: unowned(&task, apart.as_ref(), agent, &shared, &sight),
+                    unowned: unowned(&task, apart.as_ref(), agent, &root, &shared, &sight, &beside),
                 };
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
@@ -296,6 +297,17 @@ impl PlanLoop {
             let findings = looked.await.unwrap_or_default();
             PlanEffectDone::Checked { task: index, attempt, findings }
         }))
+    }
+
+    /// What the tasks own that were worked on at the same time: a scan cannot tell whose command changed a file of theirs.
+    fn owned_beside(&self, index: usize) -> Vec<String> {
+        let begun = self.plan.task(index).map(|view| view.since_ms.0).unwrap_or_default();
+        let is_beside = |view: &TaskView<'_>| {
+            let ended = view.since_ms.1;
+            view.index != index && view.attempt > 0 && (ended == 0 || ended >= begun)
+        };
+        let beside = self.plan.tasks().filter(is_beside);
+        beside.flat_map(|view| view.task.owned().iter().cloned()).collect()
     }
 
     /// The checks of a task that need a person and were approved with the plan.
@@ -327,16 +339,16 @@ fn unowned(
     task: &TaskDraft,
     apart: Option<&Apart>,
     agent: Option<AgentId>,
+    root: &Path,
     shared: &Shared,
     sight: &Visibility,
-) -> Vec<String> {
+    beside: &[String],
+) -> Result<Vec<String>, RuntimeError> {
     let mut files = match (&task.owns, apart, agent) {
         (Some(owns), Some(apart), _) => apart.unowned(owns),
-        (Some(owns), None, Some(agent)) => {
-            ReadModel::new(&shared.journal).unowned_changes(agent, owns).unwrap_or_default()
-        }
+        (Some(owns), None, Some(agent)) => ReadModel::new(&shared.journal).unowned_changes(agent, root, owns)?,
         _ => Vec::new(),
     };
-    files.retain(|path| sight.is_visible(path));
-    files
+    files.retain(|path| sight.is_visible(path) && !is_owned(beside, path));
+    Ok(files)
 }

@@ -78,14 +78,20 @@ impl ReadModel<'_> {
 
     /// The files that commands of an agent changed outside what its task owns, and that are not as they were before. A change
     /// while commands of other agents ran may be theirs and is not counted.
-    pub(crate) fn unowned_changes(&self, agent: AgentId, owns: &[String]) -> Result<Vec<String>, RuntimeError> {
+    pub(crate) fn unowned_changes(
+        &self,
+        agent: AgentId,
+        root: &Path,
+        owns: &[String],
+    ) -> Result<Vec<String>, RuntimeError> {
         let (stream, row) = (agent_stream(agent), rows::row::<String>(self.journal, rows::AGENT, &agent.to_string())?);
         let Some(session) = row.and_then(|session| session.parse().ok()) else { return Ok(Vec::new()) };
         let of = session_stream(session);
         let mut changes = BTreeMap::<String, FileChange>::new();
         self.each_file_event(&of, |event| {
             let Event::FilesChanged(changed) = event else { return };
-            if !changed.seen || !changed.calls(&of).all(|(by, _)| by == stream) {
+            // A step elsewhere is of a deletion that the user approved.
+            if !changed.seen || Path::new(&changed.root) != root || !changed.calls(&of).all(|(by, _)| by == stream) {
                 return;
             }
             for change in changed.changes {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::PipeReader;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Instant;
 
 use max_team_core::limits::{GIT_WAIT_MS_MAX, SET_ASIDE_MAX};
 use max_team_core::policy::row_at;
@@ -102,10 +103,11 @@ impl PlantedWatch {
             let locks = self.planted.trees.iter().map(|tree| tree.join(".git/index.lock"));
             locks.filter_map(|lock| fs::metadata(lock).ok()).any(|meta| {
                 let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
-                age.is_none_or(|age| age.as_millis() < u128::from(GIT_WAIT_MS_MAX))
+                age.is_some_and(|age| age.as_millis() < u128::from(GIT_WAIT_MS_MAX))
             })
         };
-        while is_locked() {
+        let begun = Instant::now();
+        while begun.elapsed().as_millis() < u128::from(GIT_WAIT_MS_MAX) && is_locked() {
             thread::park_timeout(SETTLE);
         }
     }

@@ -171,8 +171,8 @@ impl<'a> Invocation<'a> {
         }
         if let Some(isolation) = self.isolation {
             vars.extend(git_settings(isolation.git));
-            if isolation.git != GitAccess::Read {
-                // A program of the project that is called `git` must not write in `.git`.
+            if isolation.git != GitAccess::Read || !isolation.deletes.is_empty() {
+                // A program of the project that is called `git` or `rm` must not write what was opened for the real one.
                 let places =
                     vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| path::outside(places, self.dir));
                 vars.retain(|(name, _)| name != "PATH");

@@ -24,7 +24,7 @@ pub(crate) const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
 
 /// Folders that no command gets as a whole: the sandbox has its own, or the system is in them.
-const CLOSED: [&str; 4] = ["/", "/tmp", "/var/tmp", "/dev/shm"];
+const CLOSED: [&str; 6] = ["/", "/etc", "/home", "/tmp", "/var/tmp", "/dev/shm"];
 
 /// Protected files that are named when a command could not change one.
 const SHOWN_MAX: usize = 8;
@@ -112,7 +112,9 @@ impl CommandSandbox {
             if self.root.starts_with(&path) || fs::symlink_metadata(&path).is_err() {
                 continue;
             }
-            if !path.starts_with(&self.root) && !CLOSED.iter().any(|folder| parent == Path::new(folder)) {
+            let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+            let is_closed = CLOSED.iter().any(|folder| parent == Path::new(folder)) || Some(&parent) == home.as_ref();
+            if !path.starts_with(&self.root) && !is_closed {
                 self.also.push(parent);
             }
             self.deletes.push(path);

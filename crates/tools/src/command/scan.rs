@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use max_team_core::policy::{ProtectedRow, Visibility, is_build_folder, is_dependency_folder, row_at};
+use rustix::process::getuid;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -83,10 +84,13 @@ impl ProtectedScan {
         Ok(found)
     }
 
-    /// Everything that was there before a command ran, so that the command cannot have made it.
+    /// Everything that was there before a command ran, so that the command cannot have made it. A folder that could not be
+    /// read does not count if a command could have closed it: one of our own.
     pub(super) fn known(&self) -> impl Iterator<Item = &PathBuf> {
         let rows = self.rows.iter().map(|(path, _)| path);
-        rows.chain(&self.bare).chain(&self.kept).chain(&self.hidden).chain(&self.unread)
+        let is_ours = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.uid() == getuid().as_raw());
+        let foreign = self.unread.iter().filter(move |path| !is_ours(path));
+        rows.chain(&self.bare).chain(&self.kept).chain(&self.hidden).chain(foreign)
     }
 
     fn check(&self, root: &Path) -> Result<(), CommandError> {

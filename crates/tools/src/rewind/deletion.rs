@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::limits::{DELETION_COUNTED_MAX, DELETION_KEPT_FILES_MAX, REWIND_FILE_BYTES_MAX};
 use max_team_core::policy::{
-    CommandLine, DeletedPath, Deletion, DeletionTarget, deletion_targets, is_dependency_folder,
+    CommandLine, DeletedPath, Deletion, DeletionTarget, deletion_targets, is_build_folder, is_dependency_folder,
 };
 use max_team_core::rewind::{FileChange, FileState};
 use tokio_util::sync::CancellationToken;
@@ -18,8 +18,6 @@ use crate::git::repo::Repo;
 use crate::shell::matching_names;
 use crate::tool::ToolContext;
 
-/// The file that marks a folder as a cache, which a program can make again, and how it begins.
-const CACHE_MARK: (&str, &[u8]) = ("CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55");
 const GIT: &str = ".git";
 const OBJECTS: &str = "objects";
 /// Folders of which an approved command changes nothing real: in the sandbox they are the command's own.
@@ -63,7 +61,7 @@ impl DeletionSurvey {
             }
         }
         let mut parts = survey.parts;
-        parts.retain(|part| part.count > 0);
+        parts.retain(|part| part.count > 0 || part.bytes == UNKEEPABLE);
         // Small parts first, so that many of them are kept; among them are a repository's references and its index.
         parts.sort_by_key(|part| part.bytes);
         Self { parts }
@@ -139,8 +137,8 @@ impl Surveyor<'_> {
     fn cleaned(&mut self, folder: &str, args: &[String]) {
         let dir = self.cx.root.path().join(folder);
         let Ok(Some(repo)) = Repo::open(&dir, &self.cx.sight, &self.cx.cancel) else { return };
-        let dry = dry_run(args);
-        let Ok(said) = repo.ask(&dry.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
+        let dry: Vec<&str> = ["clean", "-n"].into_iter().chain(args.iter().map(String::as_str)).collect();
+        let Ok(said) = repo.ask(&dry) else { return };
         let said = String::from_utf8_lossy(&said.bytes).into_owned();
         for name in said.lines().filter_map(|line| line.strip_prefix("Would remove ")) {
             self.path(&dir.join(name.trim_matches('"')));
@@ -164,9 +162,8 @@ impl Surveyor<'_> {
                 continue;
             }
             if self.counted > DELETION_COUNTED_MAX {
-                if let Zone::Part(part) = zone {
-                    self.parts.get_mut(part).into_iter().for_each(|part| part.bytes = UNKEEPABLE);
-                }
+                open.push((path, meta, zone));
+                open.iter().for_each(|(path, meta, zone)| self.uncounted(path, meta, zone));
                 return;
             }
             for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
@@ -174,6 +171,16 @@ impl Surveyor<'_> {
                 open.extend(self.zone_in(&zone, &path, &meta).map(|zone| (path, meta, zone)));
             }
         }
+    }
+
+    /// Too much to look at: what is not looked at counts as lost.
+    fn uncounted(&mut self, path: &Path, meta: &Metadata, zone: &Zone) {
+        let part = match zone {
+            Zone::Part(part) => *part,
+            Zone::Watched(_) if meta.is_dir() => self.place(path),
+            Zone::Watched(_) => return,
+        };
+        self.parts.get_mut(part).into_iter().for_each(|part| part.bytes = UNKEEPABLE);
     }
 
     /// The zone of a path that a line names; `None`: nothing is lost there that counts.
@@ -228,15 +235,20 @@ impl Surveyor<'_> {
     }
 
     fn part(&mut self, path: &Path) -> Zone {
+        Zone::Part(self.place(path))
+    }
+
+    /// The index of the part with a path.
+    fn place(&mut self, path: &Path) -> usize {
         let inside = path.strip_prefix(&self.project).ok();
         let root = if inside.is_some() { self.project.clone() } else { path.parent().unwrap_or(path).to_owned() };
         let name = inside.unwrap_or(path).display().to_string();
         // A line may name a path twice.
         let known = self.parts.iter().position(|part| part.name == name);
-        Zone::Part(known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.parts.push(DeletedPart { name, root, files: BTreeSet::new(), count: 0, bytes: 0 });
             self.parts.len() - 1
-        }))
+        })
     }
 
     fn file(&mut self, path: &Path, meta: &Metadata, zone: &Zone) {
@@ -254,31 +266,9 @@ impl Surveyor<'_> {
     }
 }
 
-/// Whether a program makes an ignored folder again: a cache, or what a package manager installed.
+/// Whether a program makes an ignored folder again. Only its name counts: a mark inside could be the agent's own.
 fn is_rebuilt(path: &Path) -> bool {
-    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(is_dependency_folder);
-    let is_marked = || {
-        let (name, begins) = CACHE_MARK;
-        fs::read(path.join(name)).is_ok_and(|text| text.starts_with(begins))
-    };
-    is_named || is_marked()
-}
-
-/// The arguments with which `git clean` says what it would remove.
-fn dry_run(args: &[String]) -> Vec<String> {
-    let mut dry: Vec<String> = ["clean", "-n"].map(str::to_owned).to_vec();
-    let mut is_value = false;
-    for arg in args {
-        let is_group = arg.starts_with('-') && !arg.starts_with("--") && !arg.starts_with("-e") && !is_value;
-        match arg.as_str() {
-            "--quiet" | "--interactive" if !is_value => {}
-            _ if is_group => {
-                let letters: String = arg.chars().filter(|letter| !matches!(letter, '-' | 'q' | 'i')).collect();
-                dry.extend((!letters.is_empty()).then(|| format!("-{letters}")));
-            }
-            _ => dry.push(arg.clone()),
-        }
-        is_value = !is_value && (arg == "-e" || arg == "--exclude");
-    }
-    dry
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| is_dependency_folder(name) || is_build_folder(name))
 }

@@ -17,7 +17,7 @@ pub(super) struct VisibleLine {
 }
 
 impl VisibleLine {
-    /// Blocking.
+    /// Asks git for the names of the files, and waits for it.
     pub(super) fn new(cx: &ToolContext, line: &CommandLine) -> Result<Self, ToolError> {
         let sight = if cx.sandbox.attended { Visibility::clone(&cx.sight) } else { cx.sight.for_scan() };
         let mut own = Self { line: line.clone(), hidden: 0 };
@@ -31,15 +31,22 @@ impl VisibleLine {
             let Some(part) = parts.get_mut(at) else { continue };
             let args = query.names(is_path);
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
-            let names = repo.long(&args, "name the files of this query")?;
-            let names = String::from_utf8_lossy(&names.bytes);
+            let mut names = repo.long(&args, "name the files of this query")?;
+            // A hidden file reads as empty in the sandbox, so also an unchanged one would differ.
+            let tracked = repo.long(&["ls-files", "-z", "--full-name"], "name the tracked files")?;
+            if names.is_cut || tracked.is_cut {
+                return Err(unsure());
+            }
+            names.bytes.push(0);
+            names.bytes.extend(tracked.bytes);
+            let names = String::from_utf8(names.bytes).map_err(|_| unsure())?;
             let is_hidden = |name: &&str| {
                 !name.strip_prefix(&*folder).is_some_and(|name| sight.is_visible(name.trim_matches('\n')))
             };
             let names = names.split(['\0', '\n']).filter(|name| !name.is_empty()).filter(is_hidden);
             let found: BTreeSet<String> = names.map(str::to_owned).collect();
             if found.len() > HIDDEN_NAMES_MAX {
-                return Err(ToolError::correctable("too many files of this query are out of sight; use `git_diff`"));
+                return Err(unsure());
             }
             part.argv = query.without(&found.iter().cloned().collect::<Vec<_>>(), is_path);
             hidden.extend(found);
@@ -47,4 +54,9 @@ impl VisibleLine {
         own.hidden = hidden.len();
         Ok(own)
     }
+}
+
+/// The hidden files of a query cannot all be left out.
+fn unsure() -> ToolError {
+    ToolError::correctable("which hidden files this would show cannot be told; name fewer files, or use `git_diff`")
 }

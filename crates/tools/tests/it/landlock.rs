@@ -85,7 +85,7 @@ fn code_that_runs_unasked_writes_its_temporary_folder_alone() {
     };
     let said =
         run("import os; p = os.environ[\"TMPDIR\"] + \"/x\"; open(p, \"w\").write(\"a\"); print(open(p).read())");
-    assert!(said.starts_with("exit code 0") && said.contains("read-only, no network\na"), "{said}");
+    assert!(said.starts_with("exit code 0") && said.contains("read-only, no network, no `.git`\na"), "{said}");
     let mode = || fs::metadata(root.join("run.sh")).unwrap().permissions().mode();
     let (before, tree) = (mode(), project.tree());
     for code in [

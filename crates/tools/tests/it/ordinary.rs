@@ -255,7 +255,10 @@ fn a_denied_write_names_the_way_to_get_it() {
     let (plain, says) = (json!({ "command": line }), json!({ "command": line, "writes": true }));
     let judged = judge(&rules(true), "run_shell", &project.action(&plain));
     let said = project.run(plain, &judged);
-    assert!(said.contains("; read-only, no network\n") && said.contains("call again with `writes: true`"), "{said}");
+    assert!(
+        said.contains("; read-only, no network, no `.git`\n") && said.contains("call again with `writes: true`"),
+        "{said}"
+    );
     assert!(!project.cx.root.path().join("a").exists());
     assert_eq!(judge(&rules(false), "run_shell", &project.action(&says)).verdict, Verdict::Ask);
     let judged = judge(&rules(true), "run_shell", &project.action(&says));

@@ -138,7 +138,7 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let all = rules.modes().map(|mode| {
         let rules = Rules { mode, ..*rules };
         let judged = JudgedAction { rules, tool, action, sight: &sight, is_still, can_look, is_unshielded };
-        strictest(judged.loss().into_iter().chain([judged.judge()])).unwrap_or_else(|| judged.by_mode(Verdict::Deny))
+        judged.judge()
     });
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
     let asks_a_person = judged.verdict == Verdict::Ask && action.kind != ActionKind::Propose;
@@ -189,9 +189,15 @@ impl JudgedAction<'_> {
             ActionKind::Fetch => self.connect(target),
             ActionKind::Query => self.query(),
             ActionKind::Remote => self.remote(),
-            ActionKind::Execute if self.is_unshielded => self.unshielded(self.execute()),
-            ActionKind::Execute => self.execute(),
+            ActionKind::Execute if self.is_unshielded => self.unshielded(self.run()),
+            ActionKind::Execute => self.run(),
         }
+    }
+
+    /// A command, with what it deletes for good.
+    fn run(&self) -> Judgement {
+        let all = self.loss().into_iter().chain([self.execute()]);
+        strictest(all).unwrap_or_else(|| self.by_mode(Verdict::Deny))
     }
 
     /// The question about a deletion that cannot be taken back.

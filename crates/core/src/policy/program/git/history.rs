@@ -1,7 +1,7 @@
 //! Git commands that print contents from the history and can leave out files: `git diff`, `git show`, `git log -p`.
 //!
-//! A path behind such a command says which files are left out, but not of which objects: an object that is no commit is shown
-//! whatever the paths are. So each name of a revision is made to mean a commit.
+//! Paths to leave out count only where git compares commits: `git show BLOB` ignores them. So each revision is rewritten to
+//! `REVISION^{commit}`.
 
 use super::contents;
 use crate::policy::command_line::{CommandLine, SimpleCommand};
@@ -21,6 +21,8 @@ const OTHERS: [&str; 9] = [
     "--diff-filter",
     "-L",
 ];
+/// Options with which git does not list all names.
+const UNLISTED: [&str; 7] = ["--follow", "--check", "--quiet", "-q", "-s", "--no-patch", "--exit-code"];
 /// Ends of a revision that stand for several commits.
 const SEVERAL: [&str; 3] = ["^!", "^@", "^-"];
 
@@ -70,6 +72,12 @@ impl HistoryQuery {
         if !words.iter().all(is_plain) {
             return None;
         }
+        // One behind another option could be its value, which must not be dropped.
+        let is_unlisted = |word: &&str| UNLISTED.contains(word);
+        let is_value = |pair: &[&&str]| matches!(pair, [before, word] if is_unlisted(word) && !is_unlisted(before));
+        if options.windows(2).any(is_value) {
+            return None;
+        }
         let own = |words: &[&&str]| words.iter().map(|word| (**word).to_owned()).collect();
         let paths = after.iter().skip(1).map(|word| (*word).to_owned()).collect();
         Some(Self { sub: (*sub).to_owned(), options: own(&options), words: own(&words), paths })
@@ -78,7 +86,8 @@ impl HistoryQuery {
     /// The arguments of git that print the names of all files that the query could show, each ended by a NUL or a new line.
     pub fn names(&self, is_path: impl Fn(&str) -> bool) -> Vec<String> {
         let mut args = vec![self.sub.clone()];
-        args.extend(self.options.clone());
+        let listed = self.options.iter().filter(|option| !UNLISTED.contains(&option.as_str()));
+        args.extend(listed.cloned());
         args.extend(["--name-only", "-z", "--no-renames", "--no-relative", "--no-color"].map(str::to_owned));
         if self.sub != "diff" {
             args.extend(["--format=", "--no-graph"].map(str::to_owned));
