@@ -112,9 +112,7 @@ impl CommandSandbox {
             if self.root.starts_with(&path) || fs::symlink_metadata(&path).is_err() {
                 continue;
             }
-            let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
-            let is_closed = CLOSED.iter().any(|folder| parent == Path::new(folder)) || Some(&parent) == home.as_ref();
-            if !path.starts_with(&self.root) && !is_closed {
+            if !path.starts_with(&self.root) && !CLOSED.iter().any(|folder| parent == Path::new(folder)) {
                 self.also.push(parent);
             }
             self.deletes.push(path);
