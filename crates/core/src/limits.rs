@@ -175,7 +175,7 @@ pub const REWIND_FILES_MAX: usize = 10_000;
 pub const DELETION_KEPT_BYTES_MAX: u64 = 256 << 20;
 /// How many of them; fewer than one rewind restores.
 pub const DELETION_KEPT_FILES_MAX: usize = 8_000;
-/// Files of a deletion that are counted; more are only said to be more.
+/// Files of a deletion that are counted; the rest counts as lost.
 pub const DELETION_COUNTED_MAX: usize = 200_000;
 /// Files that the user changed after a command was killed, named by a rewind.
 pub const REWIND_LATER_MAX: usize = 100;

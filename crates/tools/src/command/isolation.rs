@@ -46,7 +46,7 @@ pub struct CommandSandbox {
     pub writes_builds: bool,
     /// Whether this command was allowed knowing that protected files may change and blocked ones be read where it writes.
     pub unshielded: bool,
-    /// Whether only the verdict on this command makes it read-only: a call that says that it writes may be allowed to.
+    /// Whether the verdict made it read-only, so that a call with `writes: true` could write.
     pub may_write_if_said: bool,
     /// Whether repositories are hidden, because their history may hold hidden files.
     pub hides_history: bool,
@@ -56,7 +56,7 @@ pub struct CommandSandbox {
     pub sight: Arc<Visibility>,
     /// Which network they have.
     pub network: Network,
-    /// By what their connections are judged, if that network is a proxy of ours.
+    /// The rules for their connections, if that network is a proxy of ours.
     pub hosts: HostRules,
     /// Whether a person has seen and approved this very command.
     pub attended: bool,
@@ -100,8 +100,8 @@ impl CommandSandbox {
         }
     }
 
-    /// Opens what an approved line deletes: repositories, and outside the project the folders around the paths. What holds
-    /// the project itself stays closed.
+    /// Opens what an approved line deletes: repositories, and outside the project the folders around the paths. A path
+    /// that contains the project is not opened.
     pub(crate) fn open_deleted(&mut self, project: &Path, targets: &[DeletionTarget]) {
         for target in targets {
             let DeletionTarget::Path(path) = target else { continue };
@@ -242,8 +242,7 @@ impl CommandSandbox {
 pub(super) struct BuiltSandbox {
     pub(super) isolation: max_team_sandbox::Isolation,
     pub(super) planted: PlantedFiles,
-    /// Protected files that are there and stay as they are, as they are called from the agent's folder; at most
-    /// as many as are told.
+    /// Existing protected files that stay as they are, relative to the agent's folder; at most `SHOWN_MAX`.
     pub(super) shown: Vec<String>,
     /// Protected files that are there and that the command may change.
     pub(super) opened: Vec<PathBuf>,

@@ -55,7 +55,7 @@ impl PlantedFiles {
             || self.rules.as_ref().is_some_and(|rules| !sight(rules, folder).allows_change(name))
     }
 
-    /// Whether a path was not there before and is not the command's to make. What lies in such a folder counts, too.
+    /// Whether a path is new and lies at or beneath a name that the command must not create.
     pub(super) fn is_forbidden(&self, path: &Path, approved: &ApprovedFiles) -> bool {
         let Some((folder, name)) = self.place(path) else { return false };
         let parts: Vec<&str> = name.split('/').collect();

@@ -64,7 +64,8 @@ pub(crate) fn note(root: &Path, path: &Path, hash: Hash) {
     }
 }
 
-/// Notes files, and all files of folders, that a command made which was approved with them in sight.
+/// Notes new protected files, and all files of new protected folders, of a command that was approved with their names in its
+/// text.
 pub(super) fn note_all(mut paths: Vec<PathBuf>) {
     let mut looked_at = 0;
     while let Some(path) = paths.pop().filter(|_| looked_at < APPROVED_FILES_MAX) {

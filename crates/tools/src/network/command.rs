@@ -29,7 +29,7 @@ const WAIT_TICK: Duration = Duration::from_secs(1);
 /// How long a proxy's look-ups are waited for once its command is over.
 const SHUTDOWN: Duration = Duration::ZERO;
 
-/// By what the connections of commands are judged.
+/// The rules for the connections of commands.
 #[derive(Clone, Default)]
 pub struct HostRules {
     /// The rules of the agent.

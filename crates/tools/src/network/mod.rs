@@ -1,4 +1,4 @@
-//! The only ways out of networks that hold nothing else: of the browser's and of each command's.
+//! The proxy and the name server: the only connections out of the network of a command or of the browser.
 //!
 //! `proxy` takes connections, has them admitted and passes them on; `lookup` resolves a host once, so that the address that was
 //! checked is the address that is connected to. `command` admits the connections of one command by the policy and has a person

@@ -21,8 +21,8 @@ pub(super) fn is_sandboxed(tool: &str, action: &Action) -> bool {
     action.kind == ActionKind::Execute && (action.line.is_some() || TEST_TOOLS.contains(&tool))
 }
 
-/// Whether an action is a command that can run where it changes nothing and reaches no host: it does not say that it
-/// changes files (which an agent that can change nothing cannot make true), and names no file to change and no host.
+/// Whether a command can run read-only and offline: it names no file to change and no host, and does not set `writes: true`,
+/// which counts for nothing where the agent can change nothing.
 pub(super) fn can_look(tool: &str, action: &Action, is_still: bool) -> bool {
     if action.kind != ActionKind::Execute || (action.writes() && !is_still) {
         return false;
@@ -151,8 +151,8 @@ impl<'a> JudgedAction<'a> {
         if is_plain_question(&judged) && begins(self.tests()) { free(AutoAllow::Check) } else { judged }
     }
 
-    /// Whether a command runs tests that need no question: in the sandbox also some of them, chosen by further words, whose
-    /// other effects are judged.
+    /// Whether this is a test command of the project, in the sandbox also with further words that choose tests. What else
+    /// those words do is judged apart.
     fn is_test(&self, argv: &[String], folders: &[String]) -> bool {
         self.rules.sandboxed
             && folders.iter().all(String::is_empty)

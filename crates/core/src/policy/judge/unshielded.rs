@@ -11,7 +11,7 @@ use crate::policy::program::{self, CommandEffect, DEPTH_MAX};
 use crate::policy::{ActionKind, CommandReach, Hint, Recourse, RememberedRule, Verdict, grant};
 
 impl JudgedAction<'_> {
-    /// The judgement of a command on such a machine; `judged` is the one with everything protected.
+    /// The judgement of a command on such a machine; `judged` is the one as if protected files were protected.
     pub(super) fn unshielded(&self, judged: Judgement) -> Judgement {
         let reach = match judged.verdict {
             Verdict::Deny => return judged,
