@@ -100,13 +100,15 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
         Err(trouble) => return send(&control, &SupervisorReport::Unable(trouble)),
     };
     let reports = control.try_clone()?;
-    let file_watch = CommandWatch::of(order.spec.watch.as_ref(), notes, maker).begin(move |appeared| {
+    let begun = CommandWatch::of(order.spec.watch.as_ref(), notes, maker).begin(move |appeared| {
         // If no process reads the report, the file is moved all the same.
         let _ = send(Unsignalled(&reports), &SupervisorReport::Appeared(appeared));
-    })?;
+    });
     let (limits, ends_its_children) = (order.spec.limits, order.spec.ends_its_children);
     let mut watched =
         WatchedCommand { control, leader, ends_its_children, limits, others, next: Instant::now(), status: None };
+    // No command runs unwatched.
+    let file_watch = begun.inspect_err(|_| watched.end())?;
     let Some(ended) = watched.until_over()? else {
         watched.end();
         note_end(mark.as_ref());

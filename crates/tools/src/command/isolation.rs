@@ -272,6 +272,9 @@ impl BuiltSandbox {
         for tree in &scan.repositories {
             isolation.protected.extend(GitPaths::of(tree, sandbox.git).protected);
         }
+        for bare in scan.bare.iter().filter_map(|head| head.parent()) {
+            isolation.protected.extend(OBEYED.map(|name| bare.join(name)));
+        }
         planted.trees.extend(scan.repositories.iter().cloned());
         planted.known.extend(scan.known().cloned());
         let (open, shut): (Vec<_>, Vec<_>) = scan

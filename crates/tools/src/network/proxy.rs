@@ -12,7 +12,7 @@ use max_team_sandbox::ProxyRequest;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request before its body.
@@ -21,6 +21,8 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEAD_WAIT: Duration = Duration::from_secs(60);
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long nothing is accepted after an error.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) type AdmitFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, String>> + Send + 'a>>;
 
@@ -55,7 +57,11 @@ pub(crate) async fn serve(
             () = end.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
-        let Ok((client, _)) = accepted else { continue };
+        let Ok((client, _)) = accepted else {
+            // Such as too many open files, which takes a while to pass.
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         // A connection too many is closed.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let (admission, end) = (Arc::clone(&admission), end.clone());

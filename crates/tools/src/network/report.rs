@@ -40,6 +40,9 @@ impl BlockReason {
 }
 
 fn advice(rules: &[String]) -> String {
+    if rules.is_empty() {
+        return "a rule asks the user each time".to_owned();
+    }
     format!("allow it with {}", list(rules.iter().map(String::as_str)))
 }
 
