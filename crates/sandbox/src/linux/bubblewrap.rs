@@ -3,21 +3,29 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags};
 
 use super::view::{FileTree, MountKind};
 use crate::spec::{Network, Spec};
 
 /// Where the supervisor is, inside.
 pub(super) const INSIDE: &str = "/.supervisor";
+
+/// How long a trial may take.
+const TRIAL_MAX: Duration = Duration::from_secs(10);
+/// Bytes of a failed trial's complaints.
+const COMPLAINT_BYTES_MAX: usize = 2_000;
 
 /// Arguments that bubblewrap takes.
 pub(super) const ARGUMENTS_MAX: usize = 9_000;
@@ -42,6 +50,30 @@ pub(super) fn keep(command: &mut Command, file: File) {
     unsafe {
         command.pre_exec(move || Ok(fcntl_setfd(&file, FdFlags::empty())?));
     }
+}
+
+/// Runs a trial; what it complains about if it fails. A trial that was killed may leave a process that holds its standard
+/// error, so only the trial's own end is waited for.
+pub(super) fn tried(mut command: Command) -> io::Result<Option<String>> {
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    let handle = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let within = Timespec::try_from(TRIAL_MAX).ok();
+    let has_ended = poll(&mut [PollFd::new(&handle, PollFlags::IN)], within.as_ref())? > 0;
+    if !has_ended {
+        child.kill()?;
+    }
+    let status = child.wait()?;
+    if has_ended && status.success() {
+        return Ok(None);
+    }
+    let mut said = [0; COMPLAINT_BYTES_MAX];
+    let mut count = 0;
+    if let Some(mut complaints) = child.stderr.take() {
+        ioctl_fionbio(&complaints, true)?;
+        count = complaints.read(&mut said).unwrap_or_default();
+    }
+    let said = String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned();
+    Ok(Some(if said.is_empty() { status.to_string() } else { said }))
 }
 
 /// The arguments, up to the program.

@@ -88,13 +88,11 @@ fn bubblewrap_here() -> Result<PathBuf, Obstacle> {
     }
     let bwrap = found.ok_or(Obstacle::NoBubblewrap)?;
     let mut command = Command::new(&bwrap);
-    command.args(bubblewrap::arguments(&Spec::empty(), None)).arg("--").arg("/usr/bin/env").env_clear();
-    match command.stdin(Stdio::null()).stdout(Stdio::null()).output() {
-        Ok(output) if output.status.success() => Ok(bwrap),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(Obstacle::Other(format!("bubblewrap is installed and does not work here: {said}")))
-        }
+    command.arg("--die-with-parent").args(bubblewrap::arguments(&Spec::empty(), None));
+    command.arg("--").arg("/usr/bin/env").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+    match bubblewrap::tried(command) {
+        Ok(None) => Ok(bwrap),
+        Ok(Some(said)) => Err(Obstacle::Other(format!("bubblewrap is installed and does not work here: {said}"))),
         Err(error) => Err(Obstacle::Other(format!("bubblewrap is installed and cannot be started: {error}"))),
     }
 }
