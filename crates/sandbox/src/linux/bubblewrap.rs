@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::view::{FileTree, MountKind};
 use crate::spec::{Network, Spec};
@@ -52,16 +52,16 @@ pub(super) fn keep(command: &mut Command, file: File) {
     }
 }
 
-/// Runs a trial; what it complains about if it fails. A trial that was killed may leave a process that holds its standard
-/// error, so only the trial's own end is waited for.
+/// Runs a trial; what it complains about if it fails. A trial that was killed may leave a process that waits for it without
+/// end and holds its standard error: it is ended, and only the trial itself is waited for.
 pub(super) fn tried(mut command: Command) -> io::Result<Option<String>> {
-    let mut child = command.stderr(Stdio::piped()).spawn()?;
-    let handle = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
+    let group = Pid::from_child(&child);
+    let handle = pidfd_open(group, PidfdFlags::empty())?;
     let within = Timespec::try_from(TRIAL_MAX).ok();
     let has_ended = poll(&mut [PollFd::new(&handle, PollFlags::IN)], within.as_ref())? > 0;
-    if !has_ended {
-        child.kill()?;
-    }
+    // The group is there as long as the trial was not waited for.
+    let _ = kill_process_group(group, Signal::KILL);
     let status = child.wait()?;
     if has_ended && status.success() {
         return Ok(None);
