@@ -1,6 +1,6 @@
 //! Git commands that discard uncommitted changes of the paths that they name, and of nothing else.
 
-use super::general;
+use super::{general, joined};
 use crate::policy::program::flags;
 use crate::policy::program::table::{ArgMeaning, EffectKind, FlagStyle, ProgramRow};
 
@@ -25,20 +25,14 @@ pub fn discarded_paths(argv: &[String]) -> Option<Vec<String>> {
         _ => return None,
     };
     let seen = flags::read(&row, args);
-    let behind = args.iter().position(|word| *word == "--").map(|at| args.len() - at - 1);
-    let paths = match behind {
-        // A word before `--` is the revision from which `git checkout` takes the files.
-        Some(count) => seen.rest.get(seen.rest.len().checked_sub(count)?..)?,
+    let paths = match args.iter().position(|word| *word == "--").filter(|_| row.call == CHECKOUT.call) {
+        // A word before `--` is the revision from which the files are taken.
+        Some(at) => args.get(at + 1..)?,
         None => &seen.rest,
     };
     let is_plain = |path: &&str| !path.is_empty() && !path.contains(['*', '?', '[', ':', '\\']);
     let is_known = found.is_whole && seen.unknown.is_empty() && !paths.is_empty() && paths.iter().all(is_plain);
-    let join = |path: &&str| match found.base.as_str() {
-        "" => (*path).to_owned(),
-        base if path.starts_with('/') => format!("{base}{path}"),
-        base => format!("{base}/{path}"),
-    };
-    is_known.then(|| paths.iter().map(join).collect())
+    is_known.then(|| paths.iter().map(|path| joined(&found.base, path)).collect())
 }
 
 #[cfg(test)]
@@ -51,6 +45,9 @@ mod tests {
             ("git restore src/a.rs b.rs", Some(&["src/a.rs", "b.rs"][..])),
             ("git restore --staged --source HEAD~1 -- a", Some(&["a"])),
             ("git -C sub restore a", Some(&["sub/a"])),
+            ("git restore a -- b", Some(&["a", "b"])),
+            ("git stash push a -- b", Some(&["a", "b"])),
+            ("git -C sub restore /p/a", Some(&["/p/a"])),
             ("git checkout -- a b", Some(&["a", "b"])),
             ("git checkout HEAD~1 -- a", Some(&["a"])),
             ("git stash push -m words -- a", Some(&["a"])),

@@ -109,15 +109,19 @@ fn by_table(sub: &str, args: &[&str], words: &[&str]) -> CommandFacts {
 
 /// An effect of a command that works in another folder. A path after a revision may be relative to either folder.
 fn moved(effect: CommandEffect, base: &str) -> Vec<CommandEffect> {
-    let joined = |path: &str| match path.starts_with(['/', '~']) || base.is_empty() {
+    match effect {
+        CommandEffect::Read(path) if !base.is_empty() => vec![CommandEffect::Read(joined(base, &path))],
+        CommandEffect::Write(path) => vec![CommandEffect::Write(joined(base, &path))],
+        CommandEffect::Delete(path) => vec![CommandEffect::Delete(joined(base, &path))],
+        effect => vec![effect],
+    }
+}
+
+/// A path of a command that works in the folder `base`; empty: where it is started.
+fn joined(base: &str, path: &str) -> String {
+    match path.starts_with(['/', '~']) || base.is_empty() {
         true => path.to_owned(),
         false => format!("{base}/{path}"),
-    };
-    match effect {
-        CommandEffect::Read(path) if !base.is_empty() => vec![CommandEffect::Read(joined(&path))],
-        CommandEffect::Write(path) => vec![CommandEffect::Write(joined(&path))],
-        CommandEffect::Delete(path) => vec![CommandEffect::Delete(joined(&path))],
-        effect => vec![effect],
     }
 }
 
