@@ -22,9 +22,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::ended::{SHOWN, ended, is_fine, seconds};
 use super::exec::ShellExec;
 use super::job_note::JobNote;
-use super::tool::{SHOWN, ended, is_fine, seconds};
 use crate::text::{clip, visible};
 use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;

@@ -6,6 +6,7 @@
 //! their agent does not wait for.
 
 mod background;
+mod ended;
 mod exec;
 mod glob;
 mod history;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_IDLE_S_MAX, COMMAND_S_MAX};
 use max_team_core::output::rendered;
 use max_team_core::policy::{Action, CommandReach, Repeatability, WRITES};
-use max_team_sandbox::CommandOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::ended::{SHOWN, ended, is_fine};
 use super::exec::ShellExec;
 use super::history::VisibleLine;
-use crate::command::{CommandError, EndReason, OutputBuffer};
+use crate::command::{CommandError, OutputBuffer};
 use crate::git;
 use crate::rewind::DeletionSurvey;
 use crate::text::{ends, size, visible};
@@ -23,8 +23,6 @@ use crate::typed::Typed;
 
 /// Bytes of output that are kept to be read on.
 const OUTPUT_KEPT: usize = 8 << 20;
-/// Bytes of output that a model sees at once.
-pub(super) const SHOWN: usize = 24 << 10;
 
 /// Run a command line in the project folder and get its output and exit code. A line whose effects cannot be seen (loops,
 /// `$x`, scripts, `python3 -c`) runs at once, but can change nothing and reach no host; with `writes: true` it can, if the
@@ -132,33 +130,6 @@ impl From<CommandError> for ToolError {
             _ => Self::correctable(error.to_string()),
         }
     }
-}
-
-/// Whether it ended by itself and says that all went well.
-pub(super) fn is_fine(over: &CommandOutcome) -> bool {
-    over.ended == EndReason::Exited && over.code == Some(0)
-}
-
-/// How it ended, in a line.
-pub(super) fn ended(over: &CommandOutcome, time: Duration) -> String {
-    let took = seconds(Duration::from_millis(over.ms));
-    let all = "with everything it had started";
-    match (over.ended, over.code, over.signal) {
-        (EndReason::Exited, Some(code), _) => format!("exit code {code}, {took}"),
-        (EndReason::Exited, None, Some(signal)) => format!("ended by signal {signal}, {took}"),
-        (EndReason::Exited, None, None) => format!("ended, {took}"),
-        (EndReason::TimedOut, ..) if u128::from(over.ms) < time.as_millis() => {
-            format!("TIMED OUT: nothing printed or transferred for {COMMAND_IDLE_S_MAX} s, ended {all}; {took}")
-        }
-        (EndReason::TimedOut, ..) => format!("TIMED OUT after {} s: ended {all}", time.as_secs()),
-        (EndReason::Cancelled, ..) => format!("STOPPED after {took}, {all}"),
-        (EndReason::Limit(limit), ..) => format!("STOPPED for taking too much ({}), {all}; {took}", limit.name()),
-    }
-}
-
-/// A time as people read it.
-pub(super) fn seconds(time: Duration) -> String {
-    if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { format!("{} s", time.as_secs()) }
 }
 
 /// What was printed: the beginning and the end of what is long, and where to read the rest.
