@@ -254,10 +254,15 @@ pub fn permitted(
 
 /// The settings with what the sandbox of commands can do here.
 pub fn with_sandbox(config: &Config, settings: Settings) -> Settings {
+    let (sandboxed, unshielded) = sandbox_powers(config);
+    Settings { sandboxed, unshielded, ..settings }
+}
+
+/// Whether commands run in a sandbox whose limits verdicts rely on, and whether it leaves protected files unprotected.
+pub fn sandbox_powers(config: &Config) -> (bool, bool) {
     let engine = command::engine().ok().filter(|_| config.project.sandbox);
     let unshielded = engine == Some(Engine::Landlock);
-    let sandboxed = unshielded || engine.is_some_and(Engine::has_namespaces);
-    Settings { sandboxed, unshielded, ..settings }
+    (unshielded || engine.is_some_and(Engine::has_namespaces), unshielded)
 }
 
 /// The test commands of the project, which need no question while the sandbox is on.

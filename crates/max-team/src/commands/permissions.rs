@@ -28,7 +28,8 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
             let checks = setup::test_commands(&config, &root);
             let search = setup::services(place, &config)?.search;
-            why(place, &root, (&loaded, &checks, &search), options.permission_mode.unwrap_or(mode), options)
+            let mode = options.permission_mode.unwrap_or(mode);
+            why(place, &root, (&loaded, &checks, &search), (mode, setup::sandbox_powers(&config)), options)
         }
         Permissions::Lint { json } => faults(&loaded, place.speaks(), *json),
         Permissions::List { json } => list(place, &loaded, *json),
@@ -41,7 +42,7 @@ fn why(
     place: &AppEnv,
     root: &std::path::Path,
     (loaded, checks, search): (&LoadedPermissions, &[Vec<String>], &SearchService),
-    mode: Mode,
+    (mode, (sandboxed, unshielded)): (Mode, (bool, bool)),
     options: &ExplainVerdict,
 ) -> anyhow::Result<Exit> {
     let constraints = match &options.agent {
@@ -49,7 +50,8 @@ fn why(
         None => Constraints::default(),
     };
     let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what, search };
-    let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
+    let own = Rules { sandboxed, unshielded, ..Rules::new(mode, &constraints) };
+    let rules = Rules { permissions: &loaded.permissions, checks, ..own };
     let explained = question.explain(root, &rules)?;
     let waiting = match explained.judged.verdict {
         Verdict::Allow => Vec::new(),
