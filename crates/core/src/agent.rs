@@ -75,6 +75,9 @@ pub struct Settings {
     /// The approved checks of its task: it may run exactly these without a question, even outside `allowed_commands`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Vec<String>>,
+    /// The registries that the approval of its plan opens to its commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registries: Vec<String>,
     /// The project's own test commands: they need no question, and `allowed_commands` holds for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<Vec<String>>,
@@ -128,6 +131,7 @@ impl Settings {
             corrects: false,
             owns: None,
             checks: Vec::new(),
+            registries: Vec::new(),
             tests: Vec::new(),
             sandboxed: false,
             unshielded: false,
@@ -145,6 +149,7 @@ impl Settings {
             corrects: self.corrects,
             owns: self.owns.as_deref(),
             checks: &self.checks,
+            registries: &self.registries,
             tests: &self.tests,
             sandboxed: self.sandboxed,
             unshielded: self.unshielded,

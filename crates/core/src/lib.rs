@@ -27,6 +27,7 @@ pub mod memory;
 pub mod mention;
 pub mod message;
 pub mod output;
+pub mod packages;
 pub mod plan;
 pub mod policy;
 pub mod recovery;

@@ -12,6 +12,7 @@ use max_team_core::delegation::tool_filter::{
     AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
 };
 use max_team_core::id::PlanId;
+use max_team_core::packages::PackageManager;
 use max_team_core::plan::Draft;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_core::task_list::{CREATE, QUERY, UPDATE};
@@ -270,30 +271,32 @@ fn submit_schema() -> Value {
         "properties": {
             "goal": { "type": "string", "description": "The purpose, in one sentence." },
             "tasks": { "type": "array", "items": task_schema() },
-            "revises": { "type": "string", "description": "The id of the plan that this one replaces. Repeat its done tasks unchanged: they keep their results." },
+            "revises": { "type": "string", "description": "The id of the plan that it replaces. Repeat done tasks unchanged: they keep their results." },
             "max_parallel": { "type": "integer", "minimum": 1 },
         },
     })
 }
 
 fn task_schema() -> Value {
+    let managers = PackageManager::NAMES.map(|(name, _)| name);
     let text = |words: &str| json!({ "type": "string", "description": words });
     let list = |words: &str| json!({ "type": "array", "items": { "type": "string" }, "description": words });
     json!({
         "type": "object",
         "properties": {
-            "id": text("A short name: letters, digits, - and _."),
-            "title": text("The task in a few words."),
-            "description": text("The whole task: its owner sees only this and the results that it depends on."),
+            "id": text("Letters, digits, - and _."),
+            "title": text("In a few words."),
+            "description": text("The whole task: its owner sees only this and the results it depends on."),
             "agent": text("The member that owns it."),
             "depends_on": list("Ids of tasks whose results it needs."),
             "when": text("`ID.failed` or `ID.ok`: run only then."),
-            "owns": list("Globs of the only files that it may change; no other task changes them meanwhile. Left out: it may change any. Empty: none."),
+            "owns": list("Globs of the only files that it may change, and no other task meanwhile. Left out: any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
-            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run. Inline code (`python3 -c`, `sh -c`) needs the user's approval."),
-            "retry": { "type": "integer", "minimum": 0, "description": "Attempts after the first. Default: 2." },
+            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run."),
+            "installs": { "type": "array", "items": { "enum": managers }, "description": "Package managers it needs: opens their registries." },
+            "retry": { "type": "integer", "minimum": 0, "description": "Further attempts. Default: 2." },
             "model": { "type": "string" },
-            "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: work in a copy, merged once the checks pass." },
+            "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: in a copy, merged once the checks pass." },
         },
     })
 }

@@ -1,7 +1,7 @@
 //! Which variables a command gets: those on a list, and never one that looks like a secret.
 
 /// Variables that are handed on, if they are set.
-const NAMES: [&str; 44] = [
+const NAMES: [&str; 52] = [
     "BUN_INSTALL",
     "CC",
     "CFLAGS",
@@ -16,6 +16,7 @@ const NAMES: [&str; 44] = [
     "GOFLAGS",
     "GOOS",
     "GOPATH",
+    "GOPROXY",
     "GOROOT",
     "GOTOOLCHAIN",
     "GRADLE_HOME",
@@ -29,8 +30,11 @@ const NAMES: [&str; 44] = [
     "NODE_ENV",
     "NODE_PATH",
     "NO_COLOR",
+    "NPM_CONFIG_REGISTRY",
     "NVM_DIR",
     "PATH",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_INDEX_URL",
     "PKG_CONFIG_PATH",
     "PNPM_HOME",
     "PYENV_ROOT",
@@ -45,7 +49,11 @@ const NAMES: [&str; 44] = [
     "TERM",
     "TZ",
     "USER",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
     "VIRTUAL_ENV",
+    "npm_config_registry",
 ];
 /// Beginnings of further names.
 const BEGINNINGS: [&str; 2] = ["LC_", "CARGO_"];
@@ -69,7 +77,7 @@ pub fn is_secret(name: &str) -> bool {
 
 /// Whether a value is an address with a name or a password in it.
 fn has_login(value: &str) -> bool {
-    value.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
+    value.split("://").skip(1).any(|rest| rest.split('/').next().is_some_and(|host| host.contains('@')))
 }
 
 #[cfg(test)]

@@ -379,6 +379,10 @@ impl Transcript {
             tools.len() - 1
         });
         let tool = tools.get_mut(index)?;
+        // A call that asks while it runs is still the same call.
+        if action.asking_call().is_some() && !tool.target.is_empty() {
+            return Some(tool);
+        }
         // A call of a skill shows the skill's name; the agent that runs it has a row of its own.
         let skill = action.parameters.iter().find(|(parameter, _)| name == SKILL && parameter == "name");
         tool.target.clone_from(skill.map_or(&action.target, |(_, skill)| skill));

@@ -5,6 +5,8 @@
 //! not depend on the agent that asks, so hidden files are read, too; of what the files say, only commands are passed
 //! on.
 
+mod registries;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
@@ -12,6 +14,9 @@ use std::path::Path;
 
 use max_team_core::policy::Visibility;
 use serde_json::Value;
+
+pub use registries::registries;
+pub(crate) use registries::registry_variables;
 
 use crate::command::join;
 use crate::files::Root;

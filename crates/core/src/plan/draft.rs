@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Isolation;
 use crate::limits::TASK_RETRIES_MAX_DEFAULT;
+use crate::packages::PackageManager;
 
 /// A plan, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -85,6 +86,9 @@ pub struct TaskDraft {
     /// Commands that must pass afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
+    /// The package managers with which it installs: an approval of the plan opens their registries to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installs: Vec<PackageManager>,
     /// Retries after a failure.
     #[serde(default = "retries_default", alias = "max_retries")]
     pub retry: u32,
@@ -121,6 +125,7 @@ impl Default for TaskDraft {
             owns: None,
             outputs: Vec::new(),
             verify: Vec::new(),
+            installs: Vec::new(),
             retry: TASK_RETRIES_MAX_DEFAULT,
             timeout_ms: None,
             budget: Budget::default(),

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, DraftFlaw, Edit, Forecast};
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use crate::message::Principal;
+use crate::packages::Installs;
 use crate::policy::{Basis, Protection};
 use crate::rewind::MovedFile;
 
@@ -104,6 +105,8 @@ pub enum PlanRisk {
     Check { check: RiskyCheck, rule: String, basis: Basis },
     /// A task may change a protected file.
     Protected { task: String, path: String, why: Protection },
+    /// Tasks install packages from registries that no rule has opened.
+    Installs(Installs),
 }
 
 /// The text of the risk in a plan's list.
@@ -115,6 +118,7 @@ impl fmt::Display for PlanRisk {
             Self::Protected { task, path, why } => {
                 write!(f, "task `{task}` changes `{path}`, which is protected: {why}")
             }
+            Self::Installs(installs) => installs.fmt(f),
         }
     }
 }
@@ -135,6 +139,16 @@ impl RiskyCheck {
 }
 
 impl PlanProposed {
+    /// The hosts of the registries that an approval of the plan opens to the commands of a task.
+    pub fn registries(&self, task: &str) -> Vec<String> {
+        let installs = self.risk_kinds.iter().filter_map(|risk| match risk {
+            PlanRisk::Installs(installs) => Some(installs),
+            PlanRisk::Check { .. } | PlanRisk::Protected { .. } => None,
+        });
+        let own = installs.filter(|installs| installs.tasks.iter().any(|known| known == task));
+        own.flat_map(|installs| installs.registries.iter().map(|registry| registry.host.clone())).collect()
+    }
+
     /// Whether the plan waits only because of its risks: the setting would approve it without them.
     pub fn is_held_by_risks(&self) -> bool {
         !self.risks.is_empty() && self.approve.is_automatic()

@@ -125,6 +125,8 @@ pub enum FlawReason {
         line: String,
         agent: String,
     },
+    /// Registries that the task installs from and no rule has opened, in a run without a person.
+    AskingInstalls(Vec<String>),
     UnknownModel {
         name: String,
         known: Vec<String>,
@@ -225,6 +227,13 @@ impl fmt::Display for FlawReason {
                 f,
                 "the check `{line}` needs the user's approval, and the user cannot be asked in this run; use the project's \
                  test command, or another command that `{agent}` may run without approval"
+            ),
+            Self::AskingInstalls(hosts) => write!(
+                f,
+                "it installs packages from {}, which needs the user's approval, and the user cannot be asked in this run; do \
+                 without, or tell the user that rules such as `WebFetch(domain:{})` allow it",
+                hosts.join(", "),
+                hosts.first().map_or("", String::as_str)
             ),
             Self::UnknownModel { name, known } => {
                 write!(f, "there is no model `{name}` here; there are {}", known.join(", "))

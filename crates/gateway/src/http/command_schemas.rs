@@ -1,5 +1,6 @@
 //! What commands and queries look like, for the OpenAPI document.
 
+use max_team_core::packages::PackageManager;
 use max_team_core::policy::{GrantScope, Mode};
 use max_team_runtime::{FieldKind, Query, QueryForm};
 use serde_json::{Map, Value, json};
@@ -146,6 +147,7 @@ fn draft() -> Value {
             ("owns", maybe(&texts())),
             ("outputs", texts()),
             ("verify", texts()),
+            ("installs", list(&json!({ "enum": PackageManager::NAMES.map(|(name, _)| name) }))),
             ("retry", retries.clone()),
             ("timeout_ms", maybe(&count())),
             ("budget", budget()),

@@ -8,6 +8,7 @@ use std::thread;
 use max_team_testkit::{ModelServer, Reply, Script};
 use serde_json::json;
 
+use super::plans::{news, plan, task};
 use super::program::{Program, kill};
 use super::serve::{Client, is_asked, is_final, serve};
 
@@ -74,6 +75,68 @@ fn without_a_person_a_connection_is_refused_at_once_and_a_rule_opens_it() {
     let ran = program.run(&["-p", "get it", "--solo", "--allowed-tools", &format!("{FREE} {rule}")]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(told(&model).contains("200 served") && !told(&model).contains("no network: `"), "{}", told(&model));
+}
+
+/// The approval of a plan that installs opens the registries of the package managers' settings to the tasks that install, and
+/// nothing else.
+#[test]
+fn the_approval_of_a_plan_opens_the_registries_that_it_names() {
+    if !has_networks() {
+        return;
+    }
+    let registry = site().replace("127.0.0.1", "localhost");
+    let file = |installs: &str| {
+        format!("goal: Get it\ntasks:\n  - {{id: a, title: a, agent: leo, do: Get it., owns: [\"*.txt\"]{installs}}}\n")
+    };
+    let other = site();
+    let line = format!("sh -c 'python3 get.py http://{registry}/; python3 get.py http://{other}/'");
+    let steps = vec![Reply::new().tool("s", "run_shell", json!({ "command": line })), Reply::text("Done.")];
+    let model = ModelServer::start(
+        Script::new()
+            .when(move |request| {
+                let results = request.body["messages"].to_string().matches("\"tool_result\"").count();
+                task("a")(request).then(|| steps[results.min(1)].clone())
+            })
+            .when(|_| Some(Reply::text("It is over."))),
+    );
+    let program = Program::team(&model)
+        .file("get.py", GET)
+        .file("plan.yaml", file(", installs: [npm]"))
+        .file("bare.yaml", file(""))
+        .variable("PATH", "/usr/bin:/bin")
+        .variable("npm_config_registry", format!("http://{registry}/"));
+    let told = || {
+        let all = model.requests();
+        all.iter().rfind(|request| task("a")(request)).unwrap().body["messages"].to_string()
+    };
+    let ran = program.run(&["run", "bare.yaml", "--yes"]);
+    assert!(told().contains(&format!("[no network: `{other}`, `{registry}` were blocked")), "{ran:?} {}", told());
+    let ran = program.run(&["run", "plan.yaml", "--yes"]);
+    let blocked = format!("[no network: `{other}` was blocked; allow it with `WebFetch(domain:{other})`]");
+    assert!(told().contains("200 served") && told().contains(&blocked), "{ran:?} {}", told());
+    let shown = program.run(&["run", "plan.yaml", "--dry-run"]);
+    assert!(shown.out.contains(&format!("installs packages: npm, from {registry}; tasks `a`")), "{shown:?}");
+    let waiting = program.run(&["run", "plan.yaml", "--approve", "never"]);
+    assert!(waiting.code == 5 && waiting.err.contains("it waits for a person"), "{waiting:?}");
+}
+
+/// A lead learns at once that no person can approve an installation, and which rule would allow it.
+#[test]
+fn an_installation_that_no_person_can_approve_is_a_flaw() {
+    let tasks =
+        json!([{ "id": "a", "title": "a", "agent": "leo", "description": "x", "owns": [], "verify": ["npm ci"] }]);
+    let model = ModelServer::start(
+        Script::new()
+            .when(|request| (request.tool_results() > 0).then(|| Reply::text("It cannot be installed.")))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&model).variable("npm_config_registry", "https://packages.example.org/");
+    program.run(&["-p", "go on, please", "--approve", "never"]);
+    assert!(
+        told(&model).contains("rules such as `WebFetch(domain:packages.example.org)` allow it"),
+        "{}",
+        told(&model)
+    );
 }
 
 /// Answers the question about the command, and returns the one about its host.

@@ -108,6 +108,7 @@ impl PlanLoop {
             let is_other = task.agent != assigned.member;
             if !is_other {
                 settings.checks.extend(task.verify.iter().filter_map(|line| command::split(line).ok()));
+                settings.registries = self.plan.proposed().map(|plan| plan.registries(&task.id)).unwrap_or_default();
             }
             let given = |own, given: Option<u64>| if is_other { least(own, given) } else { given.or(own) };
             settings.budget_nano = given(settings.budget_nano, budget.nano);
@@ -229,7 +230,7 @@ impl PlanLoop {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let owner = self.active.owner(&member).map(|teammate| teammate.settings);
+        let owner = self.checking_owner(&member, &task);
         let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let (covered, beside) = (self.covered(&task), self.owned_beside(index));
@@ -317,6 +318,12 @@ impl PlanLoop {
             self.plan.proposed().is_some_and(|proposed| proposed.covers(&check))
         };
         task.verify.iter().filter(is_covered).cloned().collect()
+    }
+
+    /// The settings under which the checks of a task run; `None`: its owner is not in the team any more.
+    pub(super) fn checking_owner(&self, member: &str, task: &TaskDraft) -> Option<Settings> {
+        let registries = self.plan.proposed().map(|plan| plan.registries(&task.id)).unwrap_or_default();
+        self.active.owner(member).map(|teammate| Settings { registries, ..teammate.settings })
     }
 
     /// The folder of the session's own files.

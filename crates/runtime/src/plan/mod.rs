@@ -11,6 +11,7 @@ mod commit;
 pub(crate) mod correct;
 mod give;
 mod history;
+mod installs;
 mod leave;
 mod mail;
 pub(crate) mod messages;

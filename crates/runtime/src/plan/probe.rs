@@ -74,7 +74,7 @@ impl PlanLoop {
 
     fn probe_one(&mut self, index: usize, line: String) {
         let Some(view) = self.plan.task(index) else { return };
-        let (task, owner) = (view.task.clone(), self.active.owner(view.member).map(|teammate| teammate.settings));
+        let (task, owner) = (view.task.clone(), self.checking_owner(view.member, view.task));
         let covered = self.covered(&task);
         let (root, walled) = (self.active.root.clone(), self.active.shared.walled);
         let (cancel, services) = (self.cancel.child_token(), Arc::clone(&self.active.shared.services));

@@ -21,7 +21,7 @@ use max_team_core::task_list::OF_PLAN;
 use max_team_tools::project::{self, Project};
 
 use super::history::Basis;
-use super::leave;
+use super::{installs, leave};
 use crate::active_session::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
 use crate::handle::{AgentSpec, Team};
@@ -44,9 +44,9 @@ pub(crate) fn propose(
 ) -> Result<Box<PlanProposed>, Vec<DraftFlaw>> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, &active.root, &draft)?;
-    // A plan that a person approves anyway is approved with its checks.
+    // A plan that a person approves anyway is approved with its checks and installations.
     let asks = is_unattended && team.approve.is_automatic();
-    let unapproved = if asks { unapproved_checks(team, &active.root, &draft) } else { Vec::new() };
+    let unapproved = if asks { unapproved(team, &active.root, &draft, &risks) } else { Vec::new() };
     if !unapproved.is_empty() {
         return Err(unapproved);
     }
@@ -127,7 +127,7 @@ pub(crate) fn edited(
 fn risky_checks(risks: &[PlanRisk]) -> Vec<RiskyCheck> {
     let check = |risk: &PlanRisk| match risk {
         PlanRisk::Check { check, .. } => Some(check.clone()),
-        PlanRisk::Protected { .. } => None,
+        PlanRisk::Protected { .. } | PlanRisk::Installs(_) => None,
     };
     risks.iter().filter_map(check).collect()
 }
@@ -164,7 +164,10 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
     let graph = Graph::new(draft, &names);
     let (mut flaws, risks) = claims(team, root, draft);
     match graph {
-        Ok(graph) if flaws.is_empty() => Ok((graph, risks)),
+        Ok(graph) if flaws.is_empty() => {
+            let installs = installs::installs(team, root, draft).map(PlanRisk::Installs);
+            Ok((graph, risks.into_iter().chain(installs).collect()))
+        }
         Ok(_) => Err(flaws),
         Err(mut all) => {
             all.append(&mut flaws);
@@ -223,8 +226,8 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Vec<PlanR
     (flaws, risks)
 }
 
-/// The checks that need a person's approval, each with what to write instead.
-fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<DraftFlaw> {
+/// What needs a person's approval in a run without one: checks, each with what to write instead, and registries.
+fn unapproved(team: &Team, root: &Path, draft: &Draft, risks: &[PlanRisk]) -> Vec<DraftFlaw> {
     let projects = project::detect(root);
     let checks = draft.tasks.iter().flat_map(|task| task.verify.iter().map(move |line| (task, line)));
     let flaw = |(task, line): (&TaskDraft, &String)| {
@@ -233,7 +236,11 @@ fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<DraftFlaw> 
         let (line, agent) = (line.clone(), task.agent.clone());
         Some(DraftFlaw::of(task, FlawReason::AskingCheck { line, agent }))
     };
-    checks.filter_map(flaw).take(CLAIM_FLAWS_MAX).collect()
+    let installs = risks.iter().filter_map(|risk| match risk {
+        PlanRisk::Installs(installs) => Some(installs::flaws(installs, draft)),
+        PlanRisk::Check { .. } | PlanRisk::Protected { .. } => None,
+    });
+    checks.filter_map(flaw).chain(installs.flatten()).take(CLAIM_FLAWS_MAX).collect()
 }
 
 /// The model without a price whose task has a budget, which cannot be kept.

@@ -104,7 +104,9 @@ impl<'a> Invocation<'a> {
         let is_networkless = !has_hosts && self.isolation.is_some_and(wants_network);
         let denied: &[&str] = if is_unshielded { &DENIED } else { &DENIED_WRITE };
         let (mut is_barred, mut is_cut_off) = (OutputHint::of(denied), OutputHint::of(&NO_NETWORK));
+        let mut ends_a_line = true;
         let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
+            ends_a_line = bytes.last().map_or(ends_a_line, |last| *last == b'\n');
             is_barred.hear(bytes);
             is_cut_off.hear(bytes);
             sink(out, bytes)
@@ -134,9 +136,12 @@ impl<'a> Invocation<'a> {
             is_barred.is_heard || (has_hosts && isolation.may_write_if_said && is_cut_off.is_heard)
         });
         let barred = barred.and_then(|(isolation, built)| barred_note(isolation, built, is_unshielded));
-        let note = moved_note(&moved) + &barred.unwrap_or_default() + &note;
+        let unseen_git = self.isolation.filter(|isolation| isolation.hides_history && self.names_git());
+        let unseen_git = unseen_git.map_or("", |_| UNSEEN_GIT);
+        let note = moved_note(&moved) + &barred.unwrap_or_default() + unseen_git + &note;
         if !note.is_empty() {
-            sink(OutputSource::Output, note.as_bytes());
+            let line_end = if ends_a_line { "" } else { "\n" };
+            sink(OutputSource::Output, format!("{line_end}{note}").as_bytes());
         }
         let left = moved
             .iter()
@@ -148,6 +153,12 @@ impl<'a> Invocation<'a> {
         }
     }
 
+    /// Whether its text names git.
+    fn names_git(&self) -> bool {
+        let mut words = self.argv.iter().flat_map(|word| word.split(|letter: char| !letter.is_alphanumeric()));
+        words.any(|word| word == "git")
+    }
+
     /// Its network, if that is a proxy of ours.
     fn network(&self) -> Option<CommandNetwork> {
         let isolation = self.isolation.filter(|isolation| isolation.on && isolation.network == Network::Proxy)?;
@@ -156,9 +167,8 @@ impl<'a> Invocation<'a> {
 
     fn spec(&self, cancel: &CancellationToken) -> Result<(Spec, Option<BuiltSandbox>), CommandError> {
         let limits = self.isolation.map_or_else(Limits::default, |isolation| isolation.limits);
-        let vars =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
+        let mut vars = variables();
+        vars.retain(|(name, _)| !is_secret(name) && !(self.hide)(name));
         let built = self.isolation.map(|isolation| isolation.build(&mut vars, cancel)).transpose()?.flatten();
         let mut isolation = built.as_ref().map(|built| built.isolation.clone()).or_else(|| self.built.clone());
         let mut temporary_env = Vec::new();
@@ -259,11 +269,22 @@ const NO_NETWORK: [&str; 7] = [
 const NETWORKLESS: &str =
     "[no network: commands have none on this machine, because it denies namespaces (see `max-team doctor`)]\n";
 
+/// Where a line that cannot be analysed names git, and files of the history are hidden from the agent.
+const UNSEEN_GIT: &str = "[`.git` is hidden from this line, because the history has files that are hidden from you: call git \
+                          by itself, or in a plain pipe]\n";
+
 /// Whether a command printed some words. Only a hint for the model, so the texts of common libraries do.
 #[derive(Debug)]
 struct OutputHint {
     words: &'static [&'static str],
     is_heard: bool,
+}
+
+/// The variables of this process that are text.
+pub(crate) fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 impl OutputHint {
@@ -283,8 +304,8 @@ fn barred_note(sandbox: &CommandSandbox, built: &BuiltSandbox, is_unshielded: bo
     let builds = if sandbox.writes_builds { " and in build folders that exist" } else { "" };
     if sandbox.may_write_if_said {
         return Some(format!(
-            "[denied: without `writes: true` this line can change nothing but files in {temporary}{builds}, and reach no host. \
-             If it must change the project, call again with `writes: true`]\n"
+            "[not without `writes: true`: this line can change nothing but files in {temporary}{builds}, and reach no host. If \
+             it must change the project or reach a host, call again with `writes: true`]\n"
         ));
     }
     if sandbox.read_only {

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use invocation::Invocation;
+pub(crate) use invocation::{Invocation, variables};
 pub use isolation::CommandSandbox;
 pub(crate) use isolation::{OBEYED, linked};
 pub use max_team_core::policy::command_line::{join, quote};
@@ -38,7 +38,7 @@ pub use max_team_sandbox::{
 };
 pub use moved::{MovedFiles, moved_note};
 pub(crate) use output_buffer::OutputBuffer;
-pub use running::is_planted;
+pub use running::{approve_file, is_planted};
 
 /// If this process was started as the supervisor of a command, acts as one and returns its exit code.
 pub fn child() -> Option<u8> {

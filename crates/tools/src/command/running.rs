@@ -64,6 +64,13 @@ pub(crate) fn note(root: &Path, path: &Path, hash: Hash) {
     }
 }
 
+/// Notes that this process makes a file for the user, relative to a project's folder.
+pub fn approve_file(root: &Path, path: &Path, bytes: &[u8]) {
+    if let Ok(root) = root.canonicalize() {
+        note(&root, path, Hash::of(bytes));
+    }
+}
+
 /// Notes new protected files, and all files of new protected folders, of a command that was approved with their names in its
 /// text.
 pub(super) fn note_all(mut paths: Vec<PathBuf>) {

@@ -38,7 +38,7 @@ pub(super) struct ProtectedScan {
     pub(super) builds: Vec<PathBuf>,
     /// Sockets of programs that run outside.
     pub(super) sockets: Vec<PathBuf>,
-    /// Folders that could not be read.
+    /// Folders of other users that could not be read.
     pub(super) unread: Vec<PathBuf>,
 }
 
@@ -74,7 +74,11 @@ impl ProtectedScan {
             // Within git's own folder there is nothing to find but what is out of sight.
             Ok(is_seen && !(is_git && sight.is_whole()))
         })?;
-        found.unread = unread;
+        // A folder of ours that cannot be read is out of reach, so that no command opens it, plants in it and closes it again.
+        let is_ours = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.uid() == getuid().as_raw());
+        let (own, foreign) = unread.into_iter().partition::<Vec<_>, _>(is_ours);
+        found.hidden.extend(own);
+        found.unread = foreign;
         found.rows.sort_by_cached_key(|(path, _)| (path.components().count(), path.clone()));
         let hidden = other_names(&found.hidden, root, &|name| sight.is_visible(name), cancel)?;
         found.hidden.extend(hidden);
@@ -84,13 +88,10 @@ impl ProtectedScan {
         Ok(found)
     }
 
-    /// Everything that was there before a command ran, so that the command cannot have made it. A folder that could not be
-    /// read does not count if a command could have closed it: one of our own.
+    /// Everything that was there before a command ran, so that the command cannot have made it.
     pub(super) fn known(&self) -> impl Iterator<Item = &PathBuf> {
         let rows = self.rows.iter().map(|(path, _)| path);
-        let is_ours = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.uid() == getuid().as_raw());
-        let foreign = self.unread.iter().filter(move |path| !is_ours(path));
-        rows.chain(&self.bare).chain(&self.kept).chain(&self.hidden).chain(foreign)
+        rows.chain(&self.bare).chain(&self.kept).chain(&self.hidden).chain(&self.unread)
     }
 
     fn check(&self, root: &Path) -> Result<(), CommandError> {
@@ -164,8 +165,13 @@ fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
 /// Says whether to go into what is looked at.
 type ScanVisitor<'a> = dyn FnMut(&Path, &str, FileType) -> Result<bool, CommandError> + 'a;
 
-/// What is in a folder: nothing if it has gone meanwhile, `None` if it is not ours to look into.
+/// What is in a folder: nothing if it has gone meanwhile, `None` if it is not ours to look into. Commands of root cannot read
+/// what its owner has closed, so such a folder is closed for root, too.
 fn entries(folder: &Path) -> Result<Option<Vec<DirEntry>>, CommandError> {
+    let is_closed = |meta: fs::Metadata| meta.is_dir() && meta.mode() & 0o500 != 0o500;
+    if fs::symlink_metadata(folder).is_ok_and(is_closed) {
+        return Ok(None);
+    }
     match fs::read_dir(folder).and_then(|entries| entries.take(LOOKED_AT_MAX + 1).collect()) {
         Ok(entries) => Ok(Some(entries)),
         Err(error) => match error.kind() {

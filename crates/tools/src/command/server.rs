@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::isolation::BuiltSandbox;
 use super::planted::PlantedFiles;
-use super::{CommandError, CommandSandbox};
+use super::{CommandError, CommandSandbox, variables};
 
 /// How long a server may run: it ends with this process.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -42,9 +42,8 @@ impl CommandSandbox {
         given: &[(String, String)],
         stdin: StdinPipe,
     ) -> Result<Spec, CommandError> {
-        let all =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let mut env: Vec<(String, String)> = all.filter(|(name, _)| BASE.contains(&name.as_str())).collect();
+        let mut env = variables();
+        env.retain(|(name, _)| BASE.contains(&name.as_str()));
         let built = self.build(&mut env, &CancellationToken::new())?;
         env.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         env.extend(given.iter().cloned());

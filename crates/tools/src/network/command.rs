@@ -271,9 +271,10 @@ impl CommandHosts {
     }
 }
 
-/// Whether the host was written as this very address.
+/// Whether the host was written as this very address. No owner of a name chooses where `localhost` leads.
 fn is_same(host: &str, address: IpAddr) -> bool {
-    crate::web::bare(host).parse() == Ok(address)
+    let is_own_name = host.trim_end_matches('.').eq_ignore_ascii_case("localhost") && address.is_loopback();
+    is_own_name || crate::web::bare(host).parse() == Ok(address)
 }
 
 /// A private address as a rule names it: a port of this machine always with its number.

@@ -109,7 +109,15 @@ fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Ou
             kept.push(bytes);
             follow(bytes);
         })
-    })?;
+    });
+    let over = match over {
+        // What it printed is wanted all the same.
+        Err(error @ CommandError::Unseen { .. }) => {
+            let text = format!("{error}\n{}", shown(cx, &kept.text()));
+            return Ok(Output { is_error: true, ..Output::text(text) });
+        }
+        over => over?,
+    };
     cx.check()?;
     let how = match (intent.reach, cx.sandbox.hides_history) {
         (CommandReach::Project | CommandReach::Temporary, _) => "",

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use max_team_core::policy::PROTECTED;
-use max_team_tools::command::{CommandSandbox, run};
+use max_team_tools::command::{CommandSandbox, approve_file, run};
 use max_team_tools::{OutputStore, Registry, Root, ToolContext};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -180,6 +180,13 @@ fn a_folder_that_cannot_be_read_hides_nothing_that_was_planted() {
     for name in ["a/.envrc", "a/.claude", "a/.cursor"] {
         assert!(!project.there(name) && project.there(&format!("{name}.untrusted-1")), "{name}");
     }
+    // The next command finds the folder out of reach, and is not refused because of it.
+    let script = "chmod 755 a/dark; echo evil > a/dark/.envrc; chmod 000 a/dark; touch made";
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    let ran = run(&argv, &project.root, Duration::from_secs(60), Some(&sandbox), &CancellationToken::new());
+    assert!(ran.is_ok() && project.there("made"), "{ran:?}");
+    fs::set_permissions(project.root.join("a/dark"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!project.there("a/dark/.envrc"));
 }
 
 #[test]
@@ -242,11 +249,16 @@ fn what_the_user_checks_out_meanwhile_stays() {
     project.said("run_shell", json!({ "command": "sh serve.sh", "background": true }));
     assert!(soon(|| project.said("shell_output", json!({ "id": "sh-1", "since": 0 })).contains("up")));
     project.git(&["checkout", "-q", "topic"]);
+    // An answer that the user gives meanwhile, in a folder that was not there.
+    let (answers, text) = (".max-team/settings.local.json", "{}\n");
+    approve_file(&project.root, Path::new(answers), text.as_bytes());
+    fs::create_dir(project.root.join(".max-team")).unwrap();
+    fs::write(project.root.join(answers), text).unwrap();
     // A file that the watch sees after the others shows that it has judged them.
     fs::write(project.root.join("go"), "").unwrap();
     assert!(soon(|| project.there("a/GEMINI.md.untrusted-1")));
     assert!(soon(|| project.said("shell_output", json!({ "id": "sh-1", "since": 0 })).contains("exit code")));
-    for name in files.iter().chain(&["a/b/c/CLAUDE.md"]) {
+    for name in files.iter().chain(&["a/b/c/CLAUDE.md", answers]) {
         assert!(project.there(name), "{name}");
     }
 }

@@ -1,6 +1,7 @@
 //! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
 
 use max_team_core::message::Principal;
+use max_team_core::packages::{Installs, PackageRegistry};
 use max_team_core::plan::event::{PlanProposed, PlanRisk};
 use max_team_core::policy::{AutoAllow, Basis, DecidedBy, ProtectedReason, Protection};
 use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind, SchemaChange};
@@ -266,11 +267,23 @@ impl Lang {
                 self.risk_check_because(&check.task, &check.line, self.basis(basis, rule))
             }
             PlanRisk::Protected { task, path, why } => self.risk_protected(task, path, self.protection(why)),
+            PlanRisk::Installs(installs) => self.installs(installs),
         };
         match proposed.risk_kinds.len() == proposed.risks.len() {
             true => proposed.risk_kinds.iter().map(risk).collect(),
             false => proposed.risks.clone(),
         }
+    }
+
+    /// What a plan installs, and from where.
+    fn installs(self, installs: &Installs) -> String {
+        let registry = |registry: &PackageRegistry| match &registry.file {
+            Some(file) => self.registry_of_project(&registry.host, file),
+            None => registry.host.clone(),
+        };
+        let registries: Vec<String> = installs.registries.iter().map(registry).collect();
+        let tasks: Vec<String> = installs.tasks.iter().map(|task| format!("`{task}`")).collect();
+        self.risk_installs(installs.managers(), registries.join(", "), tasks.join(", "))
     }
 
     /// The author of an act by their signature: a user and the frontend they used, or a name as it is. `owner` stands for

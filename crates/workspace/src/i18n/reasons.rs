@@ -277,6 +277,9 @@ impl Lang {
                 self.draft_denied_check(line, agent, self.basis(basis, rule))
             }
             FlawReason::AskingCheck { line, agent } => self.draft_asking_check(line, agent),
+            FlawReason::AskingInstalls(hosts) => {
+                self.draft_asking_installs(hosts.join(", "), hosts.first().map_or("", String::as_str))
+            }
             FlawReason::UnknownModel { name, known } => self.draft_unknown_model(name, known.join(", ")),
             FlawReason::NoPrice(it) => self.draft_no_price(it),
             FlawReason::More(it) => self.draft_more(*it),
@@ -397,6 +400,7 @@ mod tests {
             FlawReason::NeededByRescue(it()),
             FlawReason::DeniedCheck { line: it(), agent: it(), rule: it(), basis: Box::new(Basis::Rule) },
             FlawReason::AskingCheck { line: it(), agent: it() },
+            FlawReason::AskingInstalls(members(2)),
             FlawReason::UnknownModel { name: it(), known: members(2) },
             FlawReason::NoPrice(it()),
             FlawReason::More(7),

@@ -36,6 +36,8 @@ fn add(home: &Path, root: &Path, rules: &[String]) -> Result<(), Translated> {
         }
     }
     let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&|lang| lang.json_fault(&error)))?;
+    // Commands that run must not take it for a file that they have planted.
+    max_team_tools::command::approve_file(root, Path::new(LOCAL_FILE), format!("{text}\n").as_bytes());
     write(&path, &text).map_err(failed)?;
     trusted.add(&root.to_string_lossy(), rules).map_err(failed)
 }
@@ -53,7 +55,9 @@ pub fn remembered<'r>(root: &Path, rules: &'r [String]) -> (PathBuf, Vec<&'r str
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    // Commands that run leave files with such names alone.
+    let prefix = format!(".max-team-{}-", std::process::id());
+    let mut draft = tempfile::Builder::new().prefix(&prefix).suffix(".tmp").tempfile_in(folder)?;
     draft.write_all(text.as_bytes())?;
     draft.write_all(b"\n")?;
     draft.as_file().sync_all()?;

@@ -5,6 +5,7 @@
 //! are taken as written, so an id of `007` keeps its zeros.
 
 use max_team_core::agent::Isolation;
+use max_team_core::packages::PackageManager;
 use max_team_core::plan::{Budget, Draft, Gate, TaskDraft};
 use max_team_core::text::{code_points, hidden_lines};
 
@@ -83,6 +84,7 @@ enum TaskField {
     Owns,
     Outputs,
     Verify,
+    Installs,
     Retry,
     Timeout,
     TimeoutMs,
@@ -103,6 +105,7 @@ const FIELDS: &[(&str, TaskField)] = &[
     ("owns", TaskField::Owns),
     ("outputs", TaskField::Outputs),
     ("verify", TaskField::Verify),
+    ("installs", TaskField::Installs),
     ("retry", TaskField::Retry),
     ("timeout", TaskField::Timeout),
     ("budget", TaskField::Budget),
@@ -216,6 +219,7 @@ impl PlanReader<'_> {
                 }
                 TaskField::Outputs => self.set(&mut task.outputs, name, node, Lang::wanted_paths, words),
                 TaskField::Verify => self.set(&mut task.verify, name, node, Lang::wanted_commands, words),
+                TaskField::Installs => self.set(&mut task.installs, name, node, Lang::wanted_managers, managers),
                 TaskField::Retry => self.set(&mut task.retry, name, node, Lang::wanted_whole, count),
                 TaskField::Timeout => {
                     self.set(&mut task.timeout_ms, name, node, Lang::wanted_task_time, |node| time(node).map(Some));
@@ -367,6 +371,10 @@ fn words(node: &Node) -> Option<Vec<String>> {
         Value::List(items) => items.iter().map(word).collect(),
         _ => word(node).map(|word| vec![word]),
     }
+}
+
+fn managers(node: &Node) -> Option<Vec<PackageManager>> {
+    words(node)?.iter().map(|name| PackageManager::from_name(name)).collect()
 }
 
 fn count<T: std::str::FromStr>(node: &Node) -> Option<T> {

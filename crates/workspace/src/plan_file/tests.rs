@@ -1,6 +1,7 @@
 //! What a person would write, what goes wrong, and that whatever is written reads back the same.
 
 use max_team_core::agent::Isolation;
+use max_team_core::packages::PackageManager;
 use max_team_core::plan::{Budget, Draft, Gate, Graph, TaskDraft};
 use proptest::prelude::*;
 
@@ -320,9 +321,13 @@ fn task() -> impl Strategy<Value = TaskDraft> {
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
     let claims =
         (prop::option::of(list()), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
-    let apart = prop::sample::select(vec![Isolation::None, Isolation::Worktree]);
+    let managers = PackageManager::NAMES.map(|(_, manager)| manager).to_vec();
+    let apart = (
+        prop::sample::select(vec![Isolation::None, Isolation::Worktree]),
+        prop::collection::vec(prop::sample::select(managers), 0..3),
+    );
     (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>(), apart).prop_map(
-        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, isolation)| {
+        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, (isolation, installs))| {
             let (id, title, description, agent, needs, when) = names;
             TaskDraft {
                 id,
@@ -334,6 +339,7 @@ fn task() -> impl Strategy<Value = TaskDraft> {
                 owns,
                 outputs,
                 verify,
+                installs,
                 retry,
                 timeout_ms,
                 budget,

@@ -62,6 +62,7 @@ impl PlanWriter {
         }
         self.list("outputs", &task.outputs);
         self.list("verify", &task.verify);
+        self.list("installs", &task.installs.iter().map(|manager| manager.name().to_owned()).collect::<Vec<_>>());
         if task.retry != TaskDraft::default().retry {
             self.row("retry", &task.retry.to_string());
         }

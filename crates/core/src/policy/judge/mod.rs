@@ -80,6 +80,8 @@ pub struct Rules<'a> {
     pub owns: Option<&'a [String]>,
     /// Commands that may run exactly as written, even outside `allowed_commands`.
     pub checks: &'a [Vec<String>],
+    /// Hosts of registries that the approval of the plan opens to commands.
+    pub registries: &'a [String],
     /// Test commands of the project, which need no question.
     pub tests: &'a [Vec<String>],
     /// Whether commands run in a sandbox in which one of unknown effect can change nothing and reach no host.
@@ -101,6 +103,7 @@ impl<'a> Rules<'a> {
             corrects: false,
             owns: None,
             checks: &[],
+            registries: &[],
             tests: &[],
             sandboxed: false,
             unshielded: false,
@@ -261,6 +264,9 @@ impl JudgedAction<'_> {
         let allow = || self.allow_by(subject, opens);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(allow) {
             return judged;
+        }
+        if is_command && self.rules.registries.iter().any(|registry| registry.eq_ignore_ascii_case(host)) {
+            return said(Verdict::Allow, Basis::Plan);
         }
         if !is_local && glob::hosts(&self.rules.constraints.allowed_hosts, host) {
             return free(AutoAllow::Hosts);

@@ -49,6 +49,27 @@ fn only_a_rule_with_the_domain_opens_a_host_to_commands() {
 }
 
 #[test]
+fn an_approved_plan_opens_its_registries_to_commands_only() {
+    let none = Constraints::default();
+    let registries = ["npm.example".to_owned(), "localhost:4873".to_owned()];
+    let judged = |mode, host, address: Option<&str>| {
+        let rules = Rules { registries: &registries, ..Rules::new(mode, &none) };
+        let connection = Action::connection("1.0", host, address.map(str::to_owned), String::new());
+        judge(&rules, "run_shell", &connection).verdict
+    };
+    for mode in [Mode::Default, Mode::DontAsk, Mode::AcceptEdits] {
+        assert_eq!(judged(mode, "NPM.example", None), Allow);
+        assert_eq!(judged(mode, "localhost:4873", None), Allow);
+    }
+    for (host, address) in [("a.npm.example", None), ("npm.example:22", None), ("npm.example", Some("10.0.0.5"))] {
+        assert_eq!(judged(Mode::Default, host, address), Ask, "{host} {address:?}");
+    }
+    let rules = Rules { registries: &registries, ..Rules::new(Mode::Default, &none) };
+    let page = Action { kind: ActionKind::Fetch, ..Action::read("npm.example") };
+    assert_eq!(judge(&rules, "web_fetch", &page).verdict, Ask, "not to other tools");
+}
+
+#[test]
 fn the_answer_to_a_question_keeps_a_rule_for_the_host_and_its_address() {
     let action = Action::connection("1.0", "mirror.example", Some("10.0.0.5:4873".to_owned()), String::new());
     let none = Constraints::default();
