@@ -260,7 +260,8 @@ pub fn with_sandbox(config: &Config, settings: Settings) -> Settings {
 
 /// Whether commands run in a sandbox whose limits verdicts rely on, and whether it leaves protected files unprotected.
 pub fn sandbox_powers(config: &Config) -> (bool, bool) {
-    let engine = command::engine().ok().filter(|_| config.project.sandbox);
+    // To find out, a sandbox is built: not where commands run without one.
+    let engine = if config.project.sandbox { command::engine().ok() } else { None };
     let unshielded = engine == Some(Engine::Landlock);
     (unshielded || engine.is_some_and(Engine::has_namespaces), unshielded)
 }

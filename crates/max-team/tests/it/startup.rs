@@ -110,6 +110,22 @@ fn a_folder_whose_name_is_not_utf8_is_refused() {
     assert!(server.requests().is_empty());
 }
 
+/// Whether a sandbox can be built is found out by building one, which takes time.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_sandbox_is_built_where_it_is_off() {
+    let server = ModelServer::start([Reply::text("Hello.")]);
+    let program = Program::with(&server);
+    std::fs::create_dir_all(program.home()).unwrap();
+    std::fs::write(program.home().join("config.yaml"), "project: {sandbox: false}\n").unwrap();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let strace = ["strace", "-f", "-e", "trace=execve", "-o", trace.path().to_str().unwrap()];
+    let ran = finish(program.prefixed(&strace, &["-p", "hi"]).spawn().unwrap());
+    let started = std::fs::read_to_string(trace.path()).unwrap();
+    assert!(ran.out == "Hello.\n" && started.contains("execve("), "{ran:?}");
+    assert!(!started.contains("__sandbox"), "{started}");
+}
+
 /// Everything that is stamped or named by the time is done once.
 #[cfg(target_os = "linux")]
 #[test]
