@@ -14,6 +14,7 @@ need_package npm npm
 need_package chromium chromium
 need_package Xvfb xvfb
 need_package bwrap bubblewrap
+need_package ip iproute2
 
 # MCP servers that others wrote, for the tests of our client.
 servers="${CARGO_TARGET_DIR:-target}/mcp-servers"
@@ -38,6 +39,26 @@ if [ -d "$servers/python/1" ] && [ -d "$servers/python/2" ]; then
 else
   say "the MCP servers cannot be installed from PyPI: their tests do nothing"
 fi
+
+# Registries of packages, for the tests of projects that install some.
+registries="${CARGO_TARGET_DIR:-target}/registries"
+mkdir -p "$registries"
+registries="$(cd "$registries" && pwd)"
+cp crates/max-team/tests/it/registries/package.json crates/max-team/tests/it/registries/package-lock.json "$registries/"
+if [ ! -d "$registries/node_modules/verdaccio" ]; then
+  say "installing verdaccio from npm"
+  if ! (cd "$registries" && npm ci --no-audit --no-fund --silent); then
+    rm -rf "$registries/node_modules"
+    say "verdaccio cannot be installed from npm: its test does nothing"
+  fi
+fi
+if [ ! -d "$registries/python" ]; then
+  say "installing pypiserver from PyPI"
+  python3 -m pip install --quiet --disable-pip-version-check --target "$registries/python.new" \
+    --requirement crates/max-team/tests/it/registries/requirements.txt 2>/dev/null && mv "$registries/python.new" "$registries/python" ||
+    say "pypiserver cannot be installed from PyPI: its test does nothing"
+fi
+export MAX_TEAM_REGISTRIES="$registries"
 
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 

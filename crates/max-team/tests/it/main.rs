@@ -51,6 +51,7 @@ mod plans;
 mod practice;
 mod program;
 mod refusals;
+mod registries;
 mod remembering;
 mod replay;
 mod reports;

@@ -57,6 +57,12 @@ fn adder(program: Program, lib: &str) -> Program {
     let program = program
         .variable("CARGO_HOME", own("CARGO_HOME", ".cargo"))
         .variable("RUSTUP_HOME", own("RUSTUP_HOME", ".rustup"));
+    repository(&program);
+    program
+}
+
+/// Makes the project a real git repository.
+pub(crate) fn repository(program: &Program) {
     for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
         let ran = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
@@ -66,7 +72,6 @@ fn adder(program: Program, lib: &str) -> Program {
             .unwrap();
         assert!(ran.status.success(), "{ran:?}");
     }
-    program
 }
 
 pub(crate) fn plan(tasks: Value) -> Reply {
