@@ -31,7 +31,7 @@ pub use detach::close_inherited;
 pub use environment::{allowed, is_secret};
 pub use home::{secrets, tools};
 pub use pipeline::{Operator, PipelineStep, Redirect, RedirectTarget};
-pub use proxy::ProxyRequest;
+pub use proxy::{PlainRequest, ProxyRequest, RequestBody};
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{

@@ -9,11 +9,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use max_team_sandbox::ProxyRequest;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy, copy_bidirectional, split,
+};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio::try_join;
 use tokio_util::sync::CancellationToken;
+
+use super::body;
 
 /// Bytes of a request before its body.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -97,12 +102,19 @@ async fn pass(admission: &dyn Admission, mut client: TcpStream) -> io::Result<()
     };
     // Small messages of web sockets are not to wait for larger ones.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    match &request.forward {
-        Some(head) => server.write_all(head).await?,
-        None => client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
-    }
-    server.write_all(&rest).await?;
-    copy_bidirectional(&mut client, &mut Watched { stream: server, admission }).await.map(drop)
+    let Some(plain) = &request.forward else {
+        client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+        server.write_all(&rest).await?;
+        return copy_bidirectional(&mut client, &mut Watched { stream: server, admission }).await.map(drop);
+    };
+    server.write_all(&plain.head).await?;
+    let (mut from_server, mut to_server) = split(Watched { stream: server, admission });
+    let (mut from_client, mut to_client) = client.split();
+    let answers = async {
+        copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    };
+    try_join!(body::send(plain.body, rest, &mut from_client, &mut to_server), answers).map(drop)
 }
 
 /// A connection whose bytes are noted.

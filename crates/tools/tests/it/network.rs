@@ -18,6 +18,8 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+mod attacks;
+
 /// Whether commands have networks of their own here.
 fn has_networks() -> bool {
     engine().is_ok_and(|engine| engine.has_namespaces())
@@ -34,7 +36,7 @@ fn policy(allowed: &[String]) -> PolicyCheck {
     })
 }
 
-/// A server on this machine that answers every request with its path; returns its port.
+/// A server on this machine that answers every request with its path, or leads to the address behind `/to/`; returns its port.
 fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -46,7 +48,9 @@ fn server() -> u16 {
                 let head = String::from_utf8_lossy(asked.get(..read).unwrap_or_default()).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 let body = format!("served {path}");
-                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+                let to = path.strip_prefix("/to/").map(|to| format!("302 Found\r\nLocation: http://{to}"));
+                let status = to.unwrap_or_else(|| "200 OK".to_owned());
+                let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
                 // A client may be gone.
                 let _ = client.write_all((head + &body).as_bytes());
             });
