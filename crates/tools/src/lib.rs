@@ -45,7 +45,7 @@ pub use browser::{AgentBrowser, BrowserInput, Browsers, ChromiumRenderer, find_c
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff, mentioned, outline, paths};
 pub use logs::QueryLog;
 pub use metrics::QueryMetrics;
-pub use network::{HostQuestion, HostRules};
+pub use network::{HostAnswer, HostQuestion, HostRules, late_answer};
 pub use output_store::OutputStore;
 pub use policy_check::PolicyCheck;
 pub use progress::Progress;

@@ -188,11 +188,22 @@ impl Action {
         self.parameter(ASKED_BY_CALL).filter(|_| matches!(self.kind, ActionKind::Ask | ActionKind::Fetch))
     }
 
-    /// The same question with a person's answer, for the call that asked. `None`: the person declines, or cannot be asked.
+    /// The same question with a person's answer, for the call that asked. `None`: the person declines.
     pub fn with_answer(mut self, answer: Option<&str>) -> Self {
         let (name, value) = answer.map_or((DECLINED, ""), |words| (ANSWERED, words));
         self.parameters.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// The same question, which no person has answered; for the call that asked it counts as declined.
+    pub fn without_answer(mut self) -> Self {
+        self.parameters.push((DECLINED.to_owned(), BY_NOBODY.to_owned()));
+        self
+    }
+
+    /// Whether a person has declined it.
+    pub fn is_refused(&self) -> bool {
+        self.parameter(DECLINED).is_some_and(|by| by != BY_NOBODY)
     }
 
     /// The answer to a question that a call asked; `None` inside: declined.
@@ -220,6 +231,8 @@ const ASKED_BY_CALL: &str = "asked_by_call";
 const AT_ADDRESS: &str = "at_address";
 const ANSWERED: &str = "answered";
 const DECLINED: &str = "declined";
+/// Its value where no person was asked.
+const BY_NOBODY: &str = "nobody";
 
 /// What may happen to a call, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -140,7 +140,11 @@ impl Turn {
             _ => Default::default(),
         };
         if action.asking_call().is_some() {
-            let action = action.clone().with_answer(answer.allow.then_some(answer.comment.as_str()));
+            let action = match (answer.allow, &answer.by) {
+                (true, _) => action.clone().with_answer(Some(&answer.comment)),
+                (false, DecidedBy::Person(_) | DecidedBy::Lead(_)) => action.clone().with_answer(None),
+                (false, _) => action.clone().without_answer(),
+            };
             let intent = intent(call, action, class, Approval::Question(question), false);
             return vec![said, Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
         }
@@ -202,11 +206,13 @@ impl Turn {
         }
         if let Some((action, judged)) = asking.zip(judged) {
             // A rule may have come since the call began, by the answer to the same question of another agent.
-            let (answer, rule) = match judged {
-                ToolJudgement::Intend(_) if action.kind == ActionKind::Fetch => (Some(""), "a rule allows it by now"),
-                _ => (None, "a question that no person is asked is declined"),
+            let (action, rule) = match judged {
+                ToolJudgement::Intend(_) if action.kind == ActionKind::Fetch => {
+                    (action.with_answer(Some("")), "a rule allows it by now")
+                }
+                _ => (action.without_answer(), "a question that no person is asked is declined"),
             };
-            let intent = intent(call, action.with_answer(answer), class, Approval::Rule(rule.to_owned()), false);
+            let intent = intent(call, action, class, Approval::Rule(rule.to_owned()), false);
             return vec![Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
         }
         self.tools_done(current, calls, vec![ran(call, unsaid)], PendingInput::default(), now)

@@ -195,3 +195,21 @@ fn after_a_kill_the_answer_repeats_nothing() {
     assert!(told(&model).contains("it is not repeated"), "{}", told(&model));
     assert_eq!(program.read("ran"), "x");
 }
+
+#[test]
+fn a_no_is_told_as_one() {
+    if !has_networks() {
+        return;
+    }
+    let host = site();
+    let model = getting(&host);
+    let program = Program::with(&model).file("get.py", GET).variable("PATH", "/usr/bin:/bin");
+    let server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let (session, question) = asked_about_host(&browser);
+    let path = format!("/api/v1/questions/{question}/answer");
+    assert_eq!(browser.post(&path, &json!({ "allow": false })).status, 200);
+    browser.events(&format!("?session={session}&from=0"), &[]).until(is_final);
+    let line = format!("[no network: the user refused `{host}`]");
+    assert!(told(&model).contains(&line) && !told(&model).contains("allow it with"), "{}", told(&model));
+}

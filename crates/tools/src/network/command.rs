@@ -24,6 +24,8 @@ use crate::web::is_host_opened;
 
 /// The tool as which connections of commands are judged.
 const TOOL: &str = "run_shell";
+/// How long a connection waits for an answer.
+const PATIENCE: Duration = Duration::from_millis(HOST_QUESTION_MS);
 /// How often a connection that waits is counted as activity of its command.
 const WAIT_TICK: Duration = Duration::from_secs(1);
 /// How long a proxy's look-ups are waited for once its command is over.
@@ -40,6 +42,8 @@ pub struct HostRules {
     named: Vec<String>,
     /// The name of the call, and where it has a person asked; `None`: no person can be asked.
     asks: Option<(String, mpsc::Sender<HostQuestion>)>,
+    /// How long a connection waits for an answer, if not as long as usual.
+    patience: Option<Duration>,
     pub(crate) lookup: Lookup,
 }
 
@@ -55,9 +59,23 @@ impl HostRules {
         Self { asks: Some((call.to_owned(), questions)), ..self }
     }
 
+    /// Has a person asked about a connection; `None`: no person can be asked.
+    pub fn ask(&self, action: Action) -> Option<watch::Receiver<Option<HostAnswer>>> {
+        let (_, questions) = self.asks.as_ref()?;
+        let (answer, receiver) = watch::channel(None);
+        questions.try_send(HostQuestion { action, answer }).ok().map(|()| receiver)
+    }
+
     /// The same for a command that names these hosts, which were judged with it.
     pub(crate) fn naming(self, named: Vec<String>) -> Self {
         Self { named, ..self }
+    }
+
+    /// Lets connections wait for an answer for so long, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// Finds the addresses of hosts with this function, for tests.
@@ -79,7 +97,28 @@ impl fmt::Debug for HostRules {
 pub struct HostQuestion {
     pub action: Action,
     /// Takes the answer.
-    pub answer: watch::Sender<Option<bool>>,
+    pub answer: watch::Sender<Option<HostAnswer>>,
+}
+
+/// What became of a question about a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostAnswer {
+    Allowed,
+    /// A person said no.
+    Refused,
+    /// No person could be asked.
+    Unasked,
+}
+
+impl HostAnswer {
+    /// The answer in a question that has one.
+    pub fn of(answered: &Action) -> Self {
+        match answered.answer().flatten() {
+            Some(_) => Self::Allowed,
+            None if answered.is_refused() => Self::Refused,
+            None => Self::Unasked,
+        }
+    }
 }
 
 /// The network of one command. Its proxy ends with it.
@@ -142,7 +181,7 @@ struct CommandHosts {
     command: String,
     activity: Activity,
     /// A person's answers by what was asked about; `None` inside: not yet.
-    answers: Mutex<BTreeMap<String, watch::Receiver<Option<bool>>>>,
+    answers: Mutex<BTreeMap<String, watch::Receiver<Option<HostAnswer>>>>,
     report: Mutex<NetworkReport>,
 }
 
@@ -218,21 +257,26 @@ impl CommandHosts {
         let rules = judged.memory.rules().to_vec();
         match judged.verdict {
             Verdict::Allow => Ok(()),
-            Verdict::Deny => Err(self.block(target, BlockReason::Denied { rule: judged.rule, rules })),
-            Verdict::Ask => match self.answer(&key, action).await {
-                Some(true) => {
-                    lock(&self.report).allow(target);
-                    Ok(())
+            Verdict::Deny => Err(self.block(target, BlockReason::Denied { rule: judged.rule })),
+            Verdict::Ask => {
+                // It is told, too, if the program does not wait for the answer.
+                let words = self.block(target, BlockReason::Undecided { key: key.clone(), rules });
+                match self.answer(&key, action).await {
+                    Some(HostAnswer::Allowed) => {
+                        lock(&self.report).allow(target);
+                        Ok(())
+                    }
+                    Some(HostAnswer::Refused) => Err(self.block(target, BlockReason::Refused)),
+                    Some(HostAnswer::Unasked) | None => Err(words),
                 }
-                _ => Err(self.block(target, BlockReason::Undecided { key, rules })),
-            },
+            }
         }
     }
 
     /// A person's answer, if it comes while the connection waits. Connections to the same host wait for one answer.
-    async fn answer(&self, key: &str, action: Action) -> Option<bool> {
+    async fn answer(&self, key: &str, action: Action) -> Option<HostAnswer> {
         let mut answer = self.ask(key, action)?;
-        let until = Instant::now() + Duration::from_millis(HOST_QUESTION_MS);
+        let until = Instant::now() + self.rules.patience.unwrap_or(PATIENCE);
         loop {
             if let Some(answer) = *answer.borrow_and_update() {
                 return Some(answer);
@@ -249,16 +293,15 @@ impl CommandHosts {
         }
     }
 
-    fn ask(&self, key: &str, action: Action) -> Option<watch::Receiver<Option<bool>>> {
+    fn ask(&self, key: &str, action: Action) -> Option<watch::Receiver<Option<HostAnswer>>> {
         let mut answers = lock(&self.answers);
         if let Some(known) = answers.get(key) {
             return Some(known.clone());
         }
-        let (_, questions) = self.rules.asks.as_ref()?;
-        let (sender, receiver) = watch::channel(None);
-        if answers.len() >= BLOCKED_HOSTS_MAX || questions.try_send(HostQuestion { action, answer: sender }).is_err() {
+        if answers.len() >= BLOCKED_HOSTS_MAX {
             return None;
         }
+        let receiver = self.rules.ask(action)?;
         answers.insert(key.to_owned(), receiver.clone());
         Some(receiver)
     }

@@ -13,6 +13,7 @@ mod proxy;
 mod report;
 
 pub(crate) use command::CommandNetwork;
-pub use command::{HostQuestion, HostRules};
+pub use command::{HostAnswer, HostQuestion, HostRules};
 pub(crate) use lookup::Lookup;
 pub(crate) use proxy::{Admission, AdmitFuture, serve, target};
+pub use report::late_answer;

@@ -5,10 +5,25 @@ use std::net::IpAddr;
 
 use max_team_core::limits::BLOCKED_HOSTS_MAX;
 
+use super::command::HostAnswer;
 use crate::text::{clip, visible};
 
 /// Bytes of a host that are told.
 const HOST_BYTES_MAX: usize = 200;
+
+/// What is said of a host that a person allowed too late.
+const ALLOWED_LATE: &str = "blocked before the user allowed it; run the command again";
+
+/// What is added to the result of a command that was over before a person decided about the host; nothing if no person did.
+pub fn late_answer(host: &str, answer: HostAnswer) -> Option<String> {
+    let host = list([host].into_iter());
+    let words = match answer {
+        HostAnswer::Allowed => format!("{host} was {ALLOWED_LATE}"),
+        HostAnswer::Refused => format!("the user refused {host}"),
+        HostAnswer::Unasked => return None,
+    };
+    Some(format!("[no network: {words}]\n"))
+}
 
 /// Why a host was not reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +35,9 @@ pub(super) enum BlockReason {
     },
     Denied {
         rule: String,
-        rules: Vec<String>,
     },
+    /// A person said no.
+    Refused,
     /// It leads to an address that commands never reach.
     Address(IpAddr),
 }
@@ -33,7 +49,8 @@ impl BlockReason {
             Self::Undecided { rules, .. } => {
                 format!("`{host}` is not among the hosts that may be reached; {}", advice(rules))
             }
-            Self::Denied { rule, .. } => format!("`{host}` may not be reached: {rule}"),
+            Self::Refused => format!("the user refused `{host}`"),
+            Self::Denied { rule } => format!("`{host}` may not be reached: {rule}"),
             Self::Address(address) => format!("`{host}` leads to {address}, which is in a private network or reserved"),
         }
     }
@@ -67,7 +84,9 @@ impl NetworkReport {
         }
     }
 
+    /// Notes a person's yes. Where it came too late for an earlier connection, the program has tried again.
     pub(super) fn allow(&mut self, host: &str) {
+        self.blocked.remove(host);
         note(&mut self.allowed, host);
     }
 
@@ -83,28 +102,32 @@ impl NetworkReport {
     }
 
     /// The lines, if there is anything to say. `answer`: a person's answer to a question, by now.
-    pub(super) fn told(&self, answer: impl Fn(&str) -> Option<bool>, is_bypassed: bool) -> Option<String> {
-        let (mut lines, mut open, mut late) = (Vec::new(), Vec::new(), Vec::new());
+    pub(super) fn told(&self, answer: impl Fn(&str) -> Option<HostAnswer>, is_bypassed: bool) -> Option<String> {
+        let (mut lines, mut refused, mut open, mut late) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut rules: Vec<String> = Vec::new();
         for (host, why) in &self.blocked {
             match why {
                 BlockReason::Undecided { key, rules: own } => match answer(key) {
-                    Some(true) => late.push(host.as_str()),
-                    Some(false) | None => {
+                    Some(HostAnswer::Allowed) => late.push(host.as_str()),
+                    Some(HostAnswer::Refused) => refused.push(host.as_str()),
+                    Some(HostAnswer::Unasked) | None => {
                         open.push(host.as_str());
                         own.iter().for_each(|rule| note(&mut rules, rule));
                     }
                 },
+                BlockReason::Refused => refused.push(host.as_str()),
                 why => lines.push(why.words(host)),
             }
+        }
+        if !refused.is_empty() {
+            lines.push(format!("the user refused {}", list(refused.into_iter())));
         }
         if !open.is_empty() {
             lines.push(format!("{} {} blocked; {}", list(open.iter().copied()), was(open.len()), advice(&rules)));
         }
         if !late.is_empty() {
             let hosts = list(late.iter().copied());
-            lines
-                .push(format!("{hosts} {} blocked before the user allowed it; run the command again", was(late.len())));
+            lines.push(format!("{hosts} {} {ALLOWED_LATE}", was(late.len())));
         }
         let missed: Vec<&str> = self.looked_up.iter().map(String::as_str).filter(|name| !self.is_known(name)).collect();
         if !missed.is_empty() {
@@ -154,9 +177,11 @@ mod tests {
         let one = "[no network: `a.example` was blocked; allow it with `WebFetch(domain:a.example)`]\n";
         assert_eq!(report.told(|_| None, false).as_deref(), Some(one));
         let late = "[no network: `a.example` was blocked before the user allowed it; run the command again]\n";
-        assert_eq!(report.told(|_| Some(true), false).as_deref(), Some(late));
-        assert_eq!(report.told(|_| Some(false), false).as_deref(), Some(one));
-        report.block("b.example", BlockReason::Denied { rule: "`deny: WebFetch`".into(), rules: Vec::new() });
+        assert_eq!(report.told(|_| Some(HostAnswer::Allowed), false).as_deref(), Some(late));
+        assert_eq!(report.told(|_| Some(HostAnswer::Unasked), false).as_deref(), Some(one));
+        let no = "[no network: the user refused `a.example`]\n";
+        assert_eq!(report.told(|_| Some(HostAnswer::Refused), false).as_deref(), Some(no));
+        report.block("b.example", BlockReason::Denied { rule: "`deny: WebFetch`".into() });
         report.look_up("db.example");
         report.allow("c.example");
         let all = "[no network: `b.example` may not be reached: `deny: WebFetch`]\n\

@@ -13,7 +13,7 @@ use max_team_core::agent::Constraints;
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{Mode, Permissions, Rule, Rules, judge};
 use max_team_tools::command::{CommandOutput, CommandSandbox, engine};
-use max_team_tools::{HostQuestion, HostRules, PolicyCheck};
+use max_team_tools::{HostAnswer, HostQuestion, HostRules, PolicyCheck};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -113,7 +113,10 @@ fn a_program_that_does_not_use_the_proxy_fails_at_once_and_is_named() {
 }
 
 /// Answers questions until none can come; returns what was asked.
-fn person(mut questions: mpsc::Receiver<HostQuestion>, say: bool) -> thread::JoinHandle<Vec<(String, Vec<String>)>> {
+fn person(
+    mut questions: mpsc::Receiver<HostQuestion>,
+    say: HostAnswer,
+) -> thread::JoinHandle<Vec<(String, Vec<String>)>> {
     thread::spawn(move || {
         let mut asked = Vec::new();
         while let Some(HostQuestion { action, answer }) = questions.blocking_recv() {
@@ -132,7 +135,18 @@ fn connections_wait_for_one_answer_and_others_go_on() {
     }
     let (dir, port) = (TempDir::new().unwrap(), server());
     let known = [format!("WebFetch(domain:known.test:{port})"), format!("WebFetch(domain:127.0.0.1:{port})")];
-    for (say, want) in [(true, "served /1|served /2|served /k"), (false, "403|403|served /k")] {
+    let end = |host: &str, say| match say {
+        HostAnswer::Allowed => format!("[hosts that the user allowed: `{host}`]\n"),
+        HostAnswer::Refused => format!("[no network: the user refused `{host}`]\n"),
+        HostAnswer::Unasked => {
+            format!("[no network: `{host}` was blocked; allow it with `WebFetch(domain:{host})`]\n")
+        }
+    };
+    for (say, want) in [
+        (HostAnswer::Allowed, "served /1|served /2|served /k"),
+        (HostAnswer::Refused, "403|403|served /k"),
+        (HostAnswer::Unasked, "403|403|served /k"),
+    ] {
         let (sender, questions) = mpsc::channel(4);
         let asked = person(questions, say);
         let hosts = HostRules::new(policy(&known), &[]).finding(here).asking("1.0", sender);
@@ -147,14 +161,58 @@ fn connections_wait_for_one_answer_and_others_go_on() {
         let over = python(dir.path(), hosts, &script);
         assert!(over.output.starts_with(want), "{over:?}");
         let host = format!("a.test:{port}");
-        if say {
-            assert!(over.output.ends_with(&format!("[hosts that the user allowed: `{host}`]\n")), "{over:?}");
-        } else {
-            assert!(over.output.ends_with(&format!("allow it with `WebFetch(domain:{host})`]\n")), "{over:?}");
-        }
+        assert!(over.output.ends_with(&end(&host, say)), "{over:?}");
         // The address has a rule of its own already.
         assert_eq!(asked.join().unwrap(), [(host, vec!["1.0".to_owned()])]);
     }
+}
+
+/// An answer that comes after the connection was refused holds for the next connection of the command.
+#[test]
+fn a_late_yes_opens_the_host_for_the_rest_of_the_command() {
+    if !has_networks() {
+        return;
+    }
+    let (dir, port) = (TempDir::new().unwrap(), server());
+    let pipes = ["refused", "answered"].map(|name| dir.path().join(name));
+    for pipe in &pipes {
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    }
+    let (sender, mut questions) = mpsc::channel::<HostQuestion>(4);
+    let [refused, answered] = pipes;
+    let person = thread::spawn(move || {
+        let question = questions.blocking_recv().unwrap();
+        std::fs::read(refused).unwrap();
+        question.answer.send_replace(Some(HostAnswer::Allowed));
+        std::fs::write(answered, "").unwrap();
+        assert!(questions.blocking_recv().is_none(), "it is asked once");
+    });
+    let known = [format!("WebFetch(domain:127.0.0.1:{port})")];
+    let hosts = HostRules::new(policy(&known), &[]).finding(here).waiting(Duration::ZERO).asking("1.0", sender);
+    let script = format!(
+        "{GET}print(get('http://a.test:{port}/1')); open('refused', 'w').close(); open('answered').read(); \
+         print(get('http://a.test:{port}/2'))"
+    );
+    let over = python(dir.path(), hosts, &script);
+    person.join().unwrap();
+    assert!(over.output.starts_with("403 ") && over.output.contains("\nserved /2\n"), "{over:?}");
+    assert!(over.output.ends_with(&format!("\n[hosts that the user allowed: `a.test:{port}`]\n")), "{over:?}");
+}
+
+/// A program that gives up before the answer comes is told of the host, too.
+#[test]
+fn a_host_is_named_if_the_program_does_not_wait() {
+    if !has_networks() {
+        return;
+    }
+    let (dir, port) = (TempDir::new().unwrap(), server());
+    let (sender, _questions) = mpsc::channel::<HostQuestion>(4);
+    let hosts = HostRules::new(policy(&[]), &[]).finding(here).asking("1.0", sender);
+    let script = format!("{GET}try: r.urlopen('http://a.test:{port}/', timeout=1)\nexcept OSError: print('gave up')");
+    let over = python(dir.path(), hosts, &script);
+    let host = format!("a.test:{port}");
+    let want = format!("gave up\n[no network: `{host}` was blocked; allow it with `WebFetch(domain:{host})`]\n");
+    assert_eq!(over.output, want);
 }
 
 #[test]
@@ -164,7 +222,7 @@ fn a_name_that_leads_to_a_private_address_is_asked_about_with_the_address() {
     }
     let (dir, port) = (TempDir::new().unwrap(), server());
     let (sender, questions) = mpsc::channel(4);
-    let asked = person(questions, true);
+    let asked = person(questions, HostAnswer::Allowed);
     let rules = [format!("WebFetch(domain:mirror.test:{port})")];
     let hosts = HostRules::new(policy(&rules), &[]).finding(here).asking("1.0", sender);
     let over = python(dir.path(), hosts, &format!("{GET}print(get('http://mirror.test:{port}/x'))"));

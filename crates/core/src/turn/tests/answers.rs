@@ -115,13 +115,16 @@ fn questions_are_asked_one_at_a_time() {
 fn a_call_that_asks_continues_with_the_answer() {
     let question = Action::asked_by_call("c1", "order on shop", "Which colour?".into());
     let connection = Action::connection("c1", "a.example", None, "npm install".into());
+    let person = || crate::policy::DecidedBy::Person("me".into());
+    let nobody = crate::policy::DecidedBy::Nobody("no chat".into());
     let table = [
-        (&question, true, "blue", Some(Some("blue"))),
-        (&question, false, "", Some(None)),
-        (&connection, true, "", Some(Some(""))),
-        (&connection, false, "", Some(None)),
+        (&question, true, "blue", person(), Some(Some("blue"))),
+        (&question, false, "", person(), Some(None)),
+        (&connection, true, "", person(), Some(Some(""))),
+        (&connection, false, "", person(), Some(None)),
+        (&connection, false, "", nobody, Some(None)),
     ];
-    for (asks, allow, words, given) in table {
+    for (asks, allow, words, by, given) in table {
         let mut world = World::new(vec![uses(&[("read", json!({}))])]);
         assert!(world.begin().is_ok());
         while !world.turn.pending().iter().any(|effect| matches!(effect, TurnEffect::RunTool { .. })) {
@@ -134,7 +137,7 @@ fn a_call_that_asks_continues_with_the_answer() {
             TurnEffect::Ask { question, .. } => Some(question),
             _ => None,
         });
-        let by = crate::policy::DecidedBy::Person("me".into());
+        let is_refused = !allow && by == person();
         let answer = crate::policy::PermissionAnswer {
             comment: words.into(),
             ..crate::policy::PermissionAnswer::new(allow, by)
@@ -147,6 +150,7 @@ fn a_call_that_asks_continues_with_the_answer() {
         });
         let resumed = resumed.unwrap();
         assert_eq!((resumed.asking_call(), resumed.answer()), (Some("c1"), given));
+        assert_eq!(resumed.is_refused(), is_refused, "a no differs from no answer");
         assert!(world.run().is_ok());
         assert_eq!(world.turn.history()[2].parts, [result("t0", "ran 1.0")]);
     }
