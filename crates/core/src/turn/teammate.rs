@@ -88,15 +88,17 @@ impl Turn {
         self.team.gone.as_ref()
     }
 
-    /// The permissions that a person's answer grants for the session to the whole team.
+    /// The permissions that a person's answer grants for the session to the whole team. An answer for the project is one for
+    /// the session, too, because questions that wait do not read its rule again.
     pub fn shared_grants(&self, answered: &QuestionAnswered) -> Vec<Grant> {
         let QuestionAnswered { question, answer } = answered;
-        let is_shared = answer.allow && answer.always && answer.until == GrantScope::Session;
-        if is_shared && matches!(answer.by, DecidedBy::Person(_)) {
-            self.granted(*question, answer.until)
-        } else {
-            Vec::new()
-        }
+        let is_lasting = matches!(answer.until, GrantScope::Session | GrantScope::Repository);
+        let is_yes = answer.allow && answer.always && is_lasting && matches!(answer.by, DecidedBy::Person(_));
+        // Changes in a worktree are reviewed once more before the merge; in the project they would not be, so an approval there
+        // is not shared. A host that data was sent to is the same host everywhere.
+        let is_in_copy = self.settings.as_ref().is_some_and(|settings| !settings.permissions.copy.is_empty());
+        let is_host = || self.asked_action(*question).is_some_and(|action| action.kind == ActionKind::Fetch);
+        if is_yes && (!is_in_copy || is_host()) { self.grants_of(*question) } else { Vec::new() }
     }
 
     /// The rules that an approval of the open question for the session would add.

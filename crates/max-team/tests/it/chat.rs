@@ -88,9 +88,14 @@ impl Terminal {
     /// A question takes no key that was meant for the draft: it listens once nobody has typed for a moment. That
     /// moment is time, so it is waited for as time. A letter key chooses, Enter answers.
     pub(crate) fn answer(&mut self, key: &str) {
-        std::thread::park_timeout(std::time::Duration::from_millis(900));
         let keys = [key, "Enter"];
-        self.keys(if key.len() == 1 { &keys } else { &keys[..1] });
+        self.choose(if key.len() == 1 { &keys } else { &keys[..1] });
+    }
+
+    /// The same with several keys.
+    pub(crate) fn choose(&mut self, keys: &[&str]) {
+        std::thread::park_timeout(std::time::Duration::from_millis(900));
+        self.keys(keys);
     }
 
     /// Reads until the chat has left.

@@ -8,7 +8,10 @@ use std::thread;
 use max_team_testkit::{ModelServer, Reply, Script};
 use serde_json::json;
 
-use super::plans::{news, plan, task};
+use super::chat::Terminal;
+use super::context::wait_for;
+use super::plans::{news, plan, task, voice};
+use super::practice::events;
 use super::program::{Program, kill};
 use super::serve::{Client, is_asked, is_final, serve};
 
@@ -212,4 +215,55 @@ fn a_no_is_told_as_one() {
     browser.events(&format!("?session={session}&from=0"), &[]).until(is_final);
     let line = format!("[no network: the user refused `{host}`]");
     assert!(told(&model).contains(&line) && !told(&model).contains("allow it with"), "{}", told(&model));
+}
+
+/// Three owners wait for one host. A yes for one command frees no other; one for the project frees all.
+#[test]
+fn a_yes_for_the_project_frees_all_commands_that_wait_for_the_host() {
+    if !has_networks() {
+        return;
+    }
+    let host = site();
+    let file = "goal: three pages\ntasks:\n  - {id: a, title: a, agent: leo, do: Get a., owns: [a.txt]}\n  \
+        - {id: b, title: b, agent: leo, do: Get b., owns: [b.txt]}\n  \
+        - {id: c, title: c, agent: leo, do: Get c., owns: [c.txt]}\n";
+    let steps = || {
+        let call = json!({ "command": "python3 get.py $(cat address)", "writes": true });
+        vec![Reply::new().tool("t1", "run_shell", call), Reply::text("Got it.")]
+    };
+    let model = ModelServer::start(
+        Script::new()
+            .when(voice(task("a"), steps()))
+            .when(voice(task("b"), steps()))
+            .when(voice(task("c"), steps()))
+            .when(move |_| Some(Reply::text("All of it is done."))),
+    );
+    let program = Program::team(&model).file("plan.yaml", file).file("get.py", GET);
+    let program = program.file("address", format!("http://{host}/")).variable("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::open(&program, &["run", "plan.yaml"]);
+    terminal.wait("may it run?");
+    terminal.answer("y");
+    let questions = || -> Vec<String> {
+        let all = events(&program, "question_asked").into_iter().filter(|of| of["action"]["target"] == *host);
+        all.map(|of| of["question"].as_str().unwrap().to_owned()).collect()
+    };
+    while questions().len() < 3 {
+        wait_for(&program, "question_asked", &host);
+        thread::yield_now();
+    }
+    let [first, second, third]: [String; 3] = questions().try_into().unwrap();
+    assert_eq!(program.run(&["approve", &first]).code, 0);
+    wait_for(&program, "tool_done", "200 served");
+    let answered = || events(&program, "question_answered").len();
+    assert_eq!(answered(), 1, "the others wait");
+    // From the session one further, to the repository.
+    terminal.choose(&["a", "Right", "Enter"]);
+    wait_for(&program, "question_answered", &third);
+    terminal.wait("All of it is done.");
+    let answers = events(&program, "question_answered");
+    let by = |id: &str| answers.iter().find(|of| of["question"] == *id).unwrap()["answer"]["by"].to_string();
+    let both = [by(&second), by(&third)];
+    assert!(both.iter().any(|by| by.contains("grant")) && both.iter().any(|by| by.contains("person")), "{answers:?}");
+    let rule = format!("WebFetch(domain:{host})");
+    assert!(program.read(".max-team/settings.local.json").contains(&rule));
 }

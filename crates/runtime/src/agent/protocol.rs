@@ -187,10 +187,7 @@ impl Agent {
     /// Messages to other agents about a person's approval for the session. A teammate's grant goes to all teammates;
     /// any agent's yes also goes to the agents whose question is open, where it settles an equal one.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
-        // Changes in a worktree are reviewed once more before the merge; in the project they would not be, so an
-        // approval there is not shared.
-        let is_here = self.frame.settings().permissions.copy.is_empty();
-        let grants = if is_here { self.turn.shared_grants(answered) } else { Vec::new() };
+        let grants = self.turn.shared_grants(answered);
         if grants.is_empty() {
             return Ok(Vec::new());
         }

@@ -40,10 +40,8 @@ impl UserMail<'_> {
         let (turn, _) = fold_agent(self.journal, asker)?;
         // `answer` records it as a person's, too.
         let answer = PermissionAnswer { by: DecidedBy::Person(String::new()), ..answer.clone() };
-        let is_here = turn.settings().is_some_and(|settings| settings.permissions.copy.is_empty());
-        let is_shared = turn.teammate().is_some() && is_here;
         let grants = turn.shared_grants(&QuestionAnswered { question: asked.row.question, answer });
-        if !is_shared || grants.is_empty() {
+        if turn.teammate().is_none() || grants.is_empty() {
             return Ok(Default::default());
         }
         let there =
