@@ -15,7 +15,6 @@ use super::approvals::ApprovedFiles;
 use super::guard::{SETTLE, guard};
 use super::planted::PlantedFiles;
 use super::scan::walk;
-use super::tracked::content;
 use crate::files::is_temp;
 
 /// Files in a new folder that are looked at one by one; a folder with more is moved as a whole.
@@ -36,8 +35,8 @@ struct PlantedWatch {
 }
 
 impl PlantedWatch {
-    /// Moves those of some new names away that are neither approved nor in git.
-    fn move_away(&self, found: Vec<PathBuf>) -> Vec<AppearedPath> {
+    /// Moves those of some new names away that are neither approved nor in git; also says of each whether git could not be asked.
+    fn move_away(&self, found: Vec<PathBuf>) -> Vec<(AppearedPath, bool)> {
         if found.is_empty() {
             return Vec::new();
         }
@@ -52,13 +51,14 @@ impl PlantedWatch {
         for (path, files) in found {
             let name = self.planted.place(&path).map(|(_, name)| name).unwrap_or_default();
             let (fine, alien): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(is_fine);
-            if alien.is_empty() || approved.opens(&path, &name) || self.leads_to_known_repository(&path) {
+            if alien.is_empty() || approved.opens(&path, &name) || self.planted.known_repository(&path).is_some() {
                 continue;
             }
             // Only a folder with approved or tracked files in it is taken apart.
             let is_whole = fine.is_empty() || !path.is_dir();
+            let is_unknown = alien.iter().any(|path| tracked.is_unknown(path));
             let places = if is_whole { vec![path] } else { alien };
-            moved.extend(places.into_iter().map(|path| AppearedPath { moved: set_aside(&path), path }));
+            moved.extend(places.into_iter().map(|path| (AppearedPath { moved: set_aside(&path), path }, is_unknown)));
         }
         moved
     }
@@ -87,16 +87,6 @@ impl PlantedWatch {
         if is_whole { files } else { vec![path.to_owned()] }
     }
 
-    /// Whether a `.git` file leads into a repository that was there, as that of a submodule does. Its settings are the user's.
-    fn leads_to_known_repository(&self, path: &Path) -> bool {
-        let is_git = path.file_name().is_some_and(|name| name == ".git");
-        let text = content(path).filter(|_| is_git && path.is_file() && !path.is_symlink());
-        let named =
-            text.and_then(|text| Some(String::from_utf8(text).ok()?.strip_prefix("gitdir: ")?.trim_end().to_owned()));
-        let leads = named.and_then(|named| path.parent()?.join(named).canonicalize().ok());
-        leads.is_some_and(|leads| self.planted.trees.iter().any(|tree| leads.starts_with(tree.join(".git"))))
-    }
-
     /// Waits while git works for the user: it writes files first, and what it tracks afterwards. No command can make the lock.
     fn wait_for_git(&self) {
         let is_locked = || {
@@ -123,10 +113,10 @@ fn is_inert(path: &Path) -> bool {
 impl FileWatch for PlantedWatch {
     fn guard(&mut self, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath)) {
         let mut count = 0;
-        guard(&self.planted, end, &|found| self.move_away(found), &mut |appeared| {
+        guard(&self.planted, end, &|found| self.move_away(found), &mut |(appeared, is_unknown)| {
             count += 1;
-            // Beyond that they are moved and not reported one by one.
-            if count <= SET_ASIDE_MAX {
+            // Beyond that they are moved and not reported one by one, unless one may be the user's.
+            if count <= SET_ASIDE_MAX || is_unknown {
                 heard(appeared);
             }
         });
@@ -139,7 +129,7 @@ impl FileWatch for PlantedWatch {
             found.extend(more);
             unexamined = unexamined.or(why);
         }
-        (self.move_away(found), unexamined)
+        (self.move_away(found).into_iter().map(|(appeared, _)| appeared).collect(), unexamined)
     }
 }
 
@@ -159,6 +149,6 @@ mod tests {
         assert_eq!(watch.move_away(vec![husky.clone(), husky.join(".max-team-1-2.tmp")]), []);
         fs::write(husky.join("pre-commit"), "evil").unwrap();
         let moved = watch.move_away(vec![husky.clone()]);
-        assert_eq!(moved.iter().map(|appeared| &appeared.path).collect::<Vec<_>>(), [&husky]);
+        assert_eq!(moved.iter().map(|(appeared, _)| &appeared.path).collect::<Vec<_>>(), [&husky]);
     }
 }

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use max_team_core::policy::{is_dependency_folder, is_row_folder};
-use max_team_sandbox::AppearedPath;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::planted::PlantedFiles;
@@ -24,11 +23,11 @@ const LOOK: Duration = Duration::from_secs(1);
 const WATCHED_MAX: usize = 100_000;
 
 /// Guards until `end` can be read. `judge` moves new names away; `heard` takes what was moved.
-pub(super) fn guard(
+pub(super) fn guard<T>(
     planted: &PlantedFiles,
     end: &PipeReader,
-    judge: &dyn Fn(Vec<PathBuf>) -> Vec<AppearedPath>,
-    heard: &mut dyn FnMut(AppearedPath),
+    judge: &dyn Fn(Vec<PathBuf>) -> Vec<T>,
+    heard: &mut dyn FnMut(T),
 ) {
     let mut guard = FolderGuard { planted, events: events::FolderEvents::new(), pending: BTreeSet::new() };
     guard.pending.extend(planted.folders.iter().cloned());

@@ -123,7 +123,7 @@ impl<'a> Invocation<'a> {
                 return Err(error);
             }
         };
-        let opens = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| !isolation.open.is_empty());
+        let opens = self.isolation.zip(built.as_ref()).filter(|(_, built)| built.planted.opens_to_others());
         if let Some((isolation, built)) = opens {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
             running::note_all(isolation.opened_since(built));

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::approvals::ApprovedFiles;
+use super::isolation::linked;
 use super::scan::{is_bare_repository, walk};
-use super::tracked::TrackedFiles;
+use super::tracked::{TrackedFiles, content};
 
 /// What one command must not make, as plain data.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -78,8 +79,42 @@ impl PlantedFiles {
         self.known.iter().any(|known| path.starts_with(known))
     }
 
+    /// Whether the watches of other commands leave what this one makes under open rows. Of what a line of git checks out they
+    /// find the content in its index, so that no other command gets those rows.
+    pub(super) fn opens_to_others(&self) -> bool {
+        !self.open.is_empty() && !self.makes_repositories
+    }
+
     pub(super) fn tracked(&self, paths: &[PathBuf]) -> TrackedFiles {
-        self.git.as_deref().map(|git| TrackedFiles::of(git, &self.trees, paths)).unwrap_or_default()
+        let Some(git) = &self.git else { return TrackedFiles::default() };
+        let mut trees = self.trees.clone();
+        trees.extend(paths.iter().flat_map(|path| self.new_trees(path)));
+        trees.sort();
+        trees.dedup();
+        TrackedFiles::of(git, &trees, paths)
+    }
+
+    /// The working trees around a path that were added meanwhile to a repository that was there: of submodules, and linked ones.
+    fn new_trees<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+        let within = self.place(path).map(|(folder, _)| folder);
+        let above = path.ancestors().skip(1).take_while(move |above| within.is_some_and(|folder| *above != folder));
+        above.filter(|tree| self.is_new_tree(&tree.join(".git"))).map(Path::to_owned)
+    }
+
+    fn is_new_tree(&self, git: &Path) -> bool {
+        let is_module = |leads: &PathBuf| leads.iter().any(|name| name == "modules");
+        self.known_repository(git).is_some_and(|leads| is_module(&leads) || linked(git).is_some())
+    }
+
+    /// The folder in a repository that was there which a `.git` file leads to, as that of a submodule does. Its settings are
+    /// the user's.
+    pub(super) fn known_repository(&self, git: &Path) -> Option<PathBuf> {
+        if !git.ends_with(".git") || git.is_symlink() || !git.is_file() {
+            return None;
+        }
+        let text = String::from_utf8(content(git)?).ok()?;
+        let leads = git.parent()?.join(text.strip_prefix("gitdir: ")?.trim_end()).canonicalize().ok()?;
+        self.trees.iter().any(|tree| leads.starts_with(tree.join(".git"))).then_some(leads)
     }
 
     /// Everything beneath a folder that the command must not make and that was not there, and why there may be more of it.

@@ -35,7 +35,7 @@ impl RunningCommand {
             approvals::clear();
         }
         running.push(Arc::downgrade(&own));
-        if !own.planted.open.is_empty() {
+        if own.planted.opens_to_others() {
             let (folders, patterns) = (own.planted.folders.clone(), own.planted.open.clone());
             approvals::add(&Approval::Rows { number: own.number, folders, patterns });
         }
@@ -50,7 +50,7 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        if !self.planted.open.is_empty() {
+        if self.planted.opens_to_others() {
             approvals::add(&Approval::Ended(self.number));
         }
     }
@@ -101,4 +101,21 @@ pub fn is_planted(path: &Path) -> bool {
 
 fn lock() -> MutexGuard<'static, Vec<Weak<RunningCommand>>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_line_of_git_may_change_is_open_to_no_other_command() {
+        let folder = PathBuf::from("/p");
+        for (makes_repositories, is_shared) in [(false, true), (true, false)] {
+            let (folders, open) = (vec![folder.clone()], vec![".envrc".to_owned()]);
+            let _own =
+                RunningCommand::begin(PlantedFiles { folders, open, makes_repositories, ..PlantedFiles::default() });
+            let approved = ApprovedFiles::read(&approvals::file().unwrap());
+            assert_eq!(approved.opens(&folder.join(".envrc"), ".envrc"), is_shared);
+        }
+    }
 }

@@ -16,9 +16,18 @@ const FILES_MAX: usize = 2_000;
 /// Settings that would run something, and one without which git refuses the folder of another user.
 const SETTINGS: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"];
 
-/// The files, among those that were asked about, whose present content git has under their path.
+/// What git says of the files that it was asked about.
 #[derive(Debug, Default)]
-pub(super) struct TrackedFiles(HashSet<PathBuf>);
+pub(super) struct TrackedFiles {
+    /// Those whose present content git has under their path.
+    held: HashSet<PathBuf>,
+    /// Those of a repository whose git has failed.
+    unknown: HashSet<PathBuf>,
+}
+
+/// Git could not be started, or ended with an error.
+#[derive(Debug)]
+struct GitFailed;
 
 impl TrackedFiles {
     /// Asks the repository of the nearest of these working trees. A repository that is not among them is never believed.
@@ -28,37 +37,61 @@ impl TrackedFiles {
             let nearest = |path: &PathBuf| {
                 trees.iter().filter(|tree| path.starts_with(tree)).max_by_key(|tree| tree.as_os_str().len())
             };
-            let own: Vec<&PathBuf> = paths.iter().filter(|path| nearest(path) == Some(tree)).take(FILES_MAX).collect();
-            if !own.is_empty() {
-                found.0.extend(tracked(git, tree, &own).unwrap_or_default());
+            let own: Vec<&PathBuf> = paths.iter().filter(|path| nearest(path) == Some(tree)).collect();
+            for some in own.chunks(FILES_MAX) {
+                match tracked(git, tree, some) {
+                    Ok(held) => found.held.extend(held),
+                    Err(GitFailed) => found.unknown.extend(some.iter().copied().cloned()),
+                }
             }
         }
         found
     }
 
     pub(super) fn holds(&self, path: &Path) -> bool {
-        self.0.contains(path)
+        self.held.contains(path)
+    }
+
+    /// Whether git could not be asked, so that the file may be the user's.
+    pub(super) fn is_unknown(&self, path: &Path) -> bool {
+        self.unknown.contains(path)
     }
 }
 
-/// Those of the paths whose content git has; `None` if git cannot be asked.
-fn tracked(git: &Path, tree: &Path, paths: &[&PathBuf]) -> Option<Vec<PathBuf>> {
+/// Those of the paths whose content git has.
+fn tracked(git: &Path, tree: &Path, paths: &[&PathBuf]) -> Result<Vec<PathBuf>, GitFailed> {
     let names: Vec<&Path> = paths.iter().filter_map(|path| path.strip_prefix(tree).ok()).collect();
-    let ask = |words: &[&str]| {
-        let mut command = command(git, tree);
-        command.args(words).arg("--").args(&names);
-        Some(run_helper(&mut command).ok()?.stdout)
-    };
-    // Without a commit there is no `HEAD`, and then the index alone counts.
+    let ask = |words: &[&str]| output(command(git, tree).args(words).arg("--").args(&names));
     let mut stored = ask(&["ls-files", "--stage", "-z"])?;
-    stored.extend(ask(&["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?);
+    if has_commit(git, tree)? {
+        stored.extend(ask(&["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?);
+    }
     let entries: HashSet<(&[u8], &[u8])> = stored.split(|byte| *byte == 0).filter_map(entry).collect();
-    let is_stored = |path: &&&PathBuf| {
+    let mut held = Vec::new();
+    for path in paths {
         let name = path.strip_prefix(tree).ok().map(|name| name.as_os_str().as_bytes());
         let known: Vec<&[u8]> = entries.iter().filter(|(_, own)| Some(*own) == name).map(|(hash, _)| *hash).collect();
-        !known.is_empty() && object(git, tree, path).is_some_and(|hash| known.contains(&hash.trim_ascii()))
-    };
-    Some(paths.iter().filter(is_stored).map(|path| PathBuf::clone(path)).collect())
+        if !known.is_empty() && object(git, tree, path)?.is_some_and(|hash| known.contains(&hash.trim_ascii())) {
+            held.push(PathBuf::clone(path));
+        }
+    }
+    Ok(held)
+}
+
+/// Whether `HEAD` names a commit. Without one the index alone counts.
+fn has_commit(git: &Path, tree: &Path) -> Result<bool, GitFailed> {
+    let ran = run_helper(command(git, tree).args(["rev-parse", "--quiet", "--verify", "HEAD"]));
+    match ran.map_err(|_| GitFailed)?.status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        _ => Err(GitFailed),
+    }
+}
+
+/// What git prints, if it ends well.
+fn output(command: &mut Command) -> Result<Vec<u8>, GitFailed> {
+    let output = run_helper(command).map_err(|_| GitFailed)?;
+    if output.status.success() { Ok(output.stdout) } else { Err(GitFailed) }
 }
 
 /// The object and the path of one line: `mode object stage TAB path`, or `mode kind object TAB path`.
@@ -70,18 +103,18 @@ fn entry(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((if first == b"blob" { second } else { first }, path))
 }
 
-/// The object that a file's content would be.
-fn object(git: &Path, tree: &Path, path: &Path) -> Option<Vec<u8>> {
-    let bytes = content(path)?;
+/// The object that a file's content would be; `None` if it has none that is compared.
+fn object(git: &Path, tree: &Path, path: &Path) -> Result<Option<Vec<u8>>, GitFailed> {
+    let Some(bytes) = content(path) else { return Ok(None) };
     let mut command = command(git, tree);
     command.args(["hash-object", "--stdin", "--no-filters"]);
-    let (reader, mut writer) = std::io::pipe().ok()?;
+    let (reader, mut writer) = std::io::pipe().map_err(|_| GitFailed)?;
     command.stdin(reader);
-    let writes = std::thread::Builder::new().spawn(move || drop(writer.write_all(&bytes))).ok()?;
-    let output = run_helper(&mut command).ok();
+    let writes = std::thread::Builder::new().spawn(move || drop(writer.write_all(&bytes))).map_err(|_| GitFailed)?;
+    let output = output(&mut command);
     drop(command);
     let _ = writes.join();
-    output.filter(|output| output.status.success()).map(|output| output.stdout)
+    output.map(Some)
 }
 
 fn command(git: &Path, tree: &Path) -> Command {
@@ -103,4 +136,29 @@ pub(super) fn content(path: &Path) -> Option<Vec<u8>> {
         return Some(fs::read_link(path).ok()?.into_os_string().into_encoded_bytes());
     }
     (meta.is_file() && meta.len() <= CONTENT_BYTES_MAX).then(|| fs::read(path).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_git_that_fails_would_say_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let file = root.join(".envrc");
+        fs::write(&file, "mine").unwrap();
+        let run = |args: &[&str]| assert!(command(Path::new("git"), &root).args(args).status().unwrap().success());
+        run(&["init", "-q"]);
+        let ask = |git: &str| {
+            let tracked = TrackedFiles::of(Path::new(git), std::slice::from_ref(&root), std::slice::from_ref(&file));
+            (tracked.holds(&file), tracked.is_unknown(&file))
+        };
+        assert_eq!(ask("git"), (false, false));
+        run(&["add", "."]);
+        assert_eq!(ask("git"), (true, false), "without a commit, the index counts");
+        assert_eq!(ask("no-such-git"), (false, true));
+        fs::write(root.join(".git/index"), "broken").unwrap();
+        assert_eq!(ask("git"), (false, true));
+    }
 }
