@@ -499,9 +499,25 @@ impl ProtectedState {
             Ok(_) => link.is_none() || fs::read_link(path).ok() != *link,
             Err(_) => false,
         };
-        let new = self.0.iter().filter(|(path, link)| is_other(path, link));
+        let new = self.0.iter().filter(|(path, link)| is_other(path, link) && !holds_only_worktrees(path));
         new.map(|(path, _)| AppearedPath { path: path.clone(), moved: set_aside(path) }).collect()
     }
+}
+
+/// Whether a path is git's list of linked working trees and says nothing but what `git worktree add` writes: no other settings, and
+/// the repository that the list is in. The user may add one while a command runs.
+fn holds_only_worktrees(path: &Path) -> bool {
+    let is_plain = |entry: io::Result<fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let (folder, is_folder) = (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let is_absent = |name: &str| fs::symlink_metadata(folder.join(name)).is_err();
+        let common = folder.join("commondir");
+        // A link could lead to another text later.
+        let is_file = fs::symlink_metadata(&common).is_ok_and(|meta| meta.is_file());
+        is_folder && is_file && is_absent("config.worktree") && fs::read(common).is_ok_and(|text| text == b"../..\n")
+    };
+    let is_list = path.ends_with(".git/worktrees") && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    is_list && fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_plain))
 }
 
 /// Renames a file so that no program reads it; returns its new path, or `None` if it could not be moved.
@@ -530,6 +546,30 @@ pub fn set_aside(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_git_itself_writes_is_a_list_of_worktrees() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join(".git/worktrees");
+        let entry = list.join("side");
+        fs::create_dir_all(&entry).unwrap();
+        assert!(!holds_only_worktrees(&list), "an entry without a repository");
+        fs::write(entry.join("commondir"), "../..\n").unwrap();
+        fs::write(entry.join("gitdir"), "/p/side/.git\n").unwrap();
+        assert!(holds_only_worktrees(&list));
+        for (name, text) in [("config.worktree", "[core]"), ("commondir", "../../../elsewhere\n")] {
+            let kept = fs::read(entry.join(name)).ok();
+            fs::write(entry.join(name), text).unwrap();
+            assert!(!holds_only_worktrees(&list), "{name}");
+            match kept {
+                Some(kept) => fs::write(entry.join(name), kept).unwrap(),
+                None => fs::remove_file(entry.join(name)).unwrap(),
+            }
+        }
+        assert!(holds_only_worktrees(&list) && !holds_only_worktrees(&entry));
+        std::os::unix::fs::symlink("side", list.join("other")).unwrap();
+        assert!(!holds_only_worktrees(&list));
+    }
 
     #[test]
     fn nothing_keeps_a_planted_file_where_it_is() {
