@@ -26,6 +26,7 @@ mod fault;
 mod gate;
 mod http;
 mod plan;
+pub mod planting;
 mod record;
 mod reply;
 mod script;

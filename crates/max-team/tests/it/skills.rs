@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use max_team_testkit::planting::Planting;
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
@@ -153,6 +154,18 @@ fn an_agent_without_commands_gets_none_from_a_skill() {
     assert!(body.contains("you have no tool that runs commands") && !body.contains("zebra"), "{body}");
     let tools = server.requests()[1].body["tools"].to_string();
     assert!(!tools.contains("write_file") && !tools.contains("run_shell"), "{tools}");
+}
+
+#[test]
+fn nothing_that_a_command_of_a_skill_plants_is_left() {
+    let server = loads(json!({ "name": "state" }));
+    let program = Program::with(&server);
+    let planting = Planting::new(program.project());
+    own(&program, "state", "", "Now: !`sh plant.sh`");
+    let ran = program.run(&["-p", "how is it", "--permission-mode", "bypassPermissions"]);
+    assert!(planting.has("up"), "{ran:?} {}", told(&server));
+    assert_eq!(planting.planted(), Vec::<String>::new(), "{ran:?}");
+    planting.use_project();
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use max_team_tools::AgentStore;
-
-use max_team_tools::{ChromiumRenderer, PageRenderer as _};
+use max_team_core::policy::protecting_row;
+use max_team_testkit::planting::tree;
+use max_team_tools::{AgentStore, ChromiumRenderer, PageRenderer as _};
 
 use super::*;
 
@@ -225,6 +225,12 @@ fn downloads_go_to_the_files_of_the_session_and_are_bounded() {
             let _ = stream.write_all(head.as_bytes());
             while stream.write_all(&chunk).is_ok() {}
         }
+        "/protected" => reply(
+            stream,
+            "200 OK",
+            "Content-Type: application/octet-stream\r\nContent-Disposition: attachment; filename=\".git/hooks/../.envrc\"",
+            "evil\n",
+        ),
         _ => reply(
             stream,
             "200 OK",
@@ -244,6 +250,12 @@ fn downloads_go_to_the_files_of_the_session_and_are_bounded() {
     assert_eq!(mode & 0o111, 0, "it cannot be run");
     let again = browsing.open("/report");
     assert!(again.contains("`@files/downloads/run-2.sh`"), "{again}");
+    let protected = browsing.open("/protected");
+    assert!(protected.contains("`@files/downloads/"), "{protected}");
+    for folder in [browsing.project.cx.root.path(), &store.path().join("downloads")] {
+        let made = tree(folder);
+        assert!(made.iter().all(|path| protecting_row(path).is_none()), "{made:?}");
+    }
     let huge = browsing.click(&page, "link \"Huge\"");
     assert!(huge.contains("was stopped: it is larger than 32.0 MiB"), "{huge}");
 }
