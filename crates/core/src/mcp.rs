@@ -102,8 +102,9 @@ impl fmt::Debug for OauthClient {
 pub struct ServerGrant {
     /// Whether it can reach the network.
     pub network: bool,
-    /// Whether it can change the project's files; without it they can be read.
-    pub project: bool,
+    /// Whether it can change the project's files, which it can always read; `None`: where the sandbox protects the files in it.
+    #[serde(default)]
+    pub project: Option<bool>,
     /// Further files and folders that it reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
@@ -114,7 +115,7 @@ pub struct ServerGrant {
 
 impl Default for ServerGrant {
     fn default() -> Self {
-        Self { network: true, project: true, read: Vec::new(), write: Vec::new() }
+        Self { network: true, project: None, read: Vec::new(), write: Vec::new() }
     }
 }
 

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use max_team_core::agent::Constraints;
 use max_team_core::limits::{MCP_BAD_LINES_MAX, MCP_MESSAGE_BYTES_MAX};
 use max_team_core::mcp::McpServer;
+use max_team_core::policy::{Permissions, Visibility};
 use max_team_sandbox::{CommandOutcome, EndReason, Network, OutputSource, StdinPipe, secrets};
-use max_team_tools::command::{CommandSandbox, MovedFiles};
+use max_team_tools::command::{CommandSandbox, Engine, MovedFiles, engine};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -64,18 +66,37 @@ impl Launch {
                 reads.push(path);
             }
         }
+        writes.retain(|folder| folder.is_dir());
         let mut sandbox = CommandSandbox::around(&self.root);
-        if !grant.project {
+        if !self.writes_project(server) {
             // The project is only read: the cache takes its place as the folder that can be written.
             (sandbox.root, sandbox.reads) = (cache.to_owned(), vec![self.root.clone()]);
+            // What is protected in its folders is looked for as in the project itself.
+            let (own, others): (Vec<_>, Vec<_>) = writes.into_iter().partition(|folder| self.is_own(folder));
+            let own = own.iter().map(|folder| folder.display().to_string()).collect();
+            let permissions = Permissions { root: cache.display().to_string(), also: own, ..Permissions::default() };
+            sandbox.sight = Arc::new(Visibility::from_policy(&Constraints::default(), &permissions));
+            writes = others;
         }
         sandbox.on = self.sandboxed;
         sandbox.reads.extend(reads);
-        sandbox.also = writes.into_iter().filter(|folder| folder.is_dir()).collect();
+        sandbox.also = writes;
         sandbox.network = if grant.network { Network::All } else { Network::None };
         // Trusting the entry counts as approval of the command.
         sandbox.attended = true;
         sandbox
+    }
+
+    /// Whether a server's program can change the project's files. Where the sandbox cannot protect any of them, only if its entry
+    /// says so.
+    pub fn writes_project(&self, server: &McpServer) -> bool {
+        let is_protected = || engine() != Ok(Engine::Landlock);
+        server.grant.project.unwrap_or_else(|| !self.sandboxed || is_protected())
+    }
+
+    /// Whether a folder, by its real path, is in the project.
+    fn is_own(&self, folder: &Path) -> bool {
+        self.root.canonicalize().is_ok_and(|root| folder.starts_with(root))
     }
 
     /// The path that a word of a command names; `None` for options and for what is too wide.

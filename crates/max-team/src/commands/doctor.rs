@@ -225,6 +225,7 @@ fn sandbox(is_on: bool, findings: &mut Findings) {
         findings.note(lang.sandbox(), lang.sandbox_races().to_owned());
     } else {
         findings.warn(lang.sandbox(), lang.sandbox_not_within().to_owned());
+        findings.note(lang.sandbox(), lang.sandbox_servers_read().to_owned());
     }
     if chosen.has_namespaces() {
         good(findings, lang.sandbox_network());

@@ -168,6 +168,7 @@ fn shown(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> Value {
     let server = &found.server;
     let env: Vec<&String> = server.env.keys().collect();
     let headers: Vec<&String> = server.headers.keys().collect();
+    let launch = mcp::launch(folder.place, &folder.config, &folder.root);
     json!({
         // As they are written: a variable that is filled in may be a key.
         "name": server.name, "scope": found.scope.name(), "file": found.place, "command": found.entry.get("command"),
@@ -175,7 +176,7 @@ fn shown(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> Value {
         "state": state(folder.place, found, lang).0,
         "error": last_error(&folder.place.home, &server.hash()).map(|error| lang.server_error(&error)),
         "timeout_ms": server.call_ms(),
-        "reaches": { "network": server.grant.network, "write_project": server.grant.project,
+        "reaches": { "network": server.grant.network, "write_project": launch.writes_project(server),
                      "read": server.grant.read, "write": server.grant.write },
     })
 }
@@ -402,16 +403,16 @@ fn reaches(folder: &Folder<'_>, server: &max_team_core::mcp::McpServer, lang: La
     let grant = &server.grant;
     let yes = |is: bool| if is { lang.yes_word() } else { lang.no_word() };
     let list = |all: Vec<String>| if all.is_empty() { lang.no_names().to_owned() } else { clean_line(&all.join(", ")) };
-    let named = mcp::launch(folder.place, &folder.config, &folder.root).named_paths(server);
+    let launch = mcp::launch(folder.place, &folder.config, &folder.root);
+    let named = launch.named_paths(server);
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = named.into_iter().partition(|path| path.is_dir());
     let with = |paths: Vec<PathBuf>, granted: &[String]| {
         list(paths.iter().map(|path| path.display().to_string()).chain(granted.iter().cloned()).collect())
     };
-    let launch = mcp::launch(folder.place, &folder.config, &folder.root);
     let refused: Vec<String> = launch.refused(server).into_iter().map(|(path, _)| path).collect();
     let opened = |all: &[String]| all.iter().filter(|path| !refused.contains(path)).cloned().collect::<Vec<_>>();
     let (read, write) = (with(files, &opened(&grant.read)), with(folders, &opened(&grant.write)));
-    lang.server_reaches(yes(grant.network), yes(grant.project), read, write)
+    lang.server_reaches(yes(grant.network), yes(launch.writes_project(server)), read, write)
 }
 
 fn logs(folder: &Folder<'_>, lang: Lang, name: &str, lines: usize) -> anyhow::Result<Exit> {

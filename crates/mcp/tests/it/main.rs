@@ -13,6 +13,7 @@ mod hostile;
 mod hostile_http;
 mod logins;
 mod modern;
+mod planted;
 mod real;
 mod real_http;
 

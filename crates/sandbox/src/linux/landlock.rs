@@ -93,9 +93,11 @@ fn restrict(isolation: &Isolation) -> Result<(), RulesetError> {
     let hidden: Vec<PathBuf> = SECRETS.iter().map(PathBuf::from).chain(isolation.hidden.iter().cloned()).collect();
     let roots: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(isolation.readable.iter().cloned()).collect();
     let seen: Vec<PathBuf> = roots.iter().flat_map(|root| carved(root, &hidden)).collect();
+    // A single file has no names to list, and a rule that allows nothing is an error.
+    let folders = roots.iter().filter(|root| root.is_dir());
     let status = ruleset()?
         .create()?
-        .add_rules(path_beneath_rules(&roots, AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(folders, AccessFs::ReadDir))?
         .add_rules(path_beneath_rules(&seen, read))?
         .add_rules(path_beneath_rules(["/proc"], read))?
         .add_rules(path_beneath_rules(DEVICES, device))?

@@ -125,8 +125,9 @@ pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxErr
     match beyond_landlock(isolation) {
         Some(why) if engine == Engine::Landlock => {
             let missing = [namespaces_work().err(), POWER.bubblewrap.as_ref().err().map(Obstacle::to_string)];
-            let missing: Vec<String> = missing.into_iter().flatten().collect();
-            Err(none(format!("{}; and Landlock alone {why}", missing.join("; "))))
+            let mut whys: Vec<String> = missing.into_iter().flatten().collect();
+            whys.push(format!("Landlock alone {why}"));
+            Err(none(whys.join("; ")))
         }
         _ => Ok(engine),
     }

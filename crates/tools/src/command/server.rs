@@ -68,7 +68,8 @@ impl CommandSandbox {
 
     /// Watches the folders of the project that a server writes, for as long as it runs. In its own folders no agent works.
     fn watch_of_server(&self, built: &BuiltSandbox, project: &Path) -> Option<WatchOrder> {
-        let folders = built.isolation.writable.iter().filter(|folder| folder.starts_with(project)).cloned().collect();
+        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+        let folders = built.isolation.writable.iter().filter(|folder| folder.starts_with(&project)).cloned().collect();
         let planted = PlantedFiles { folders, lives_on: true, ..built.planted.clone() };
         self.watch(planted).map(|(order, _)| order)
     }

@@ -78,7 +78,7 @@ pub(super) fn read(name: &str, value: &Value, env: &Env, lang: Lang) -> Result<R
         tools: entry.words("tools")?,
         grant: ServerGrant {
             network: entry.switch("network")?.unwrap_or(defaults.network),
-            project: entry.switch("writeProject")?.unwrap_or(defaults.project),
+            project: entry.switch("writeProject")?,
             read: entry.paths("read")?,
             write: entry.paths("write")?,
         },
