@@ -1,5 +1,5 @@
-//! What a command line deletes that `/rewind` finds by no scan of the project: repositories, ignored and large files, files
-//! outside the project.
+//! What a command line deletes that `/rewind` finds by no scan of the project: repositories and their references, ignored and
+//! large files, files outside the project.
 //!
 //! The line names the targets ([`deletion_targets`]), the tool measures them on the disk, and [`Deletion::decide`] says
 //! which are kept before the command runs and which are lost. Only a person who types a word approves a loss.
@@ -29,6 +29,10 @@ pub enum DeletionTarget {
     Path(String),
     /// What `git clean` removes in that folder, with arguments that only choose files.
     Clean { folder: String, args: Vec<String> },
+    /// Git's references and its index, for the repository around that folder: the objects behind them stay.
+    References { folder: String },
+    /// A part that only running the line tells: what a `find` with conditions finds.
+    Unmeasured,
 }
 
 /// A measured part of a deletion.
@@ -49,6 +53,9 @@ pub struct Deletion {
     /// Too large to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<DeletedPath>,
+    /// Whether the line also deletes what was not measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmeasured: bool,
 }
 
 impl Deletion {
@@ -68,7 +75,7 @@ impl Deletion {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.lost.is_empty()
+        self.kept.is_empty() && self.lost.is_empty() && !self.unmeasured
     }
 
     /// The first paths that are lost, and how many more there are.
@@ -111,8 +118,8 @@ pub fn is_deletion_word(word: &str) -> bool {
     word == DELETION_WORD || DELETION_WORDS_ELSEWHERE.contains(&word.as_str())
 }
 
-/// What a line deletes, as far as it names it. A moved file is not lost, and a `find` with conditions deletes an unknown
-/// part of what it names. In a line that only a shell can parse, the words that look like deletions count.
+/// What a line deletes, as far as it names it. A moved file is not lost, and what a `find` with conditions deletes of all that
+/// it names is not measured. In a line that only a shell can parse, the words that look like deletions count.
 pub fn deletion_targets(line: &CommandLine) -> Vec<DeletionTarget> {
     let mut targets = Vec::new();
     match line {
@@ -162,7 +169,15 @@ fn collect(argv: &[String], folder: &str, depth: usize, targets: &mut Vec<Deleti
         targets.extend(clean(argv, folder));
         return;
     }
-    if program == "mv" || program::git_command(argv) == Some("mv") || (program == "find" && !deletes_all(argv)) {
+    if let Some(folder) = discards_references(argv, folder) {
+        targets.push(DeletionTarget::References { folder });
+        return;
+    }
+    if program == "mv" || program::git_command(argv) == Some("mv") {
+        return;
+    }
+    if program == "find" && !deletes_all(argv) {
+        targets.extend(is_deleting(argv).then_some(DeletionTarget::Unmeasured));
         return;
     }
     for effect in program::effects_of(argv).effects {
@@ -180,16 +195,51 @@ fn deletes_all(argv: &[String]) -> bool {
     words.into_iter().all(|word| word == "-delete" || word == "-depth")
 }
 
-/// A `git clean` that removes something. Options before the sub-command only name another folder here.
+/// Whether a `find` deletes something, itself or with a program that it starts.
+fn is_deleting(argv: &[String]) -> bool {
+    let deletes = |effect: &CommandEffect| match effect {
+        CommandEffect::Delete(_) => true,
+        CommandEffect::Run(inner) => {
+            program::effects_of(inner).effects.iter().any(|effect| matches!(effect, CommandEffect::Delete(_)))
+        }
+        _ => false,
+    };
+    program::effects_of(argv).effects.iter().any(deletes)
+}
+
+/// A `git clean` that removes something.
 fn clean(argv: &[String], folder: &str) -> Option<DeletionTarget> {
-    let at = argv.iter().position(|word| word == "clean")?;
-    let (before, args) = (argv.get(1..at)?, argv.get(at + 1..)?);
-    let folder = match before {
+    let (folder, args) = arguments(argv, "clean", folder)?;
+    cleaned(args).map(|args| DeletionTarget::Clean { folder, args })
+}
+
+/// The folder that git works in, and the arguments of its sub-command. Options before that only name another folder here.
+fn arguments<'a>(argv: &'a [String], sub: &str, folder: &str) -> Option<(String, &'a [String])> {
+    let at = argv.iter().position(|word| word == sub)?;
+    let folder = match argv.get(1..at)? {
         [] => folder.to_owned(),
         [option, to] if option == "-C" => joined(folder, to),
         _ => return None,
     };
-    cleaned(args).map(|args| DeletionTarget::Clean { folder, args })
+    Some((folder, argv.get(at + 1..)?))
+}
+
+/// The folder of a git command after which commits or staged files may be found under no name any more.
+fn discards_references(argv: &[String], folder: &str) -> Option<String> {
+    let sub = program::git_command(argv)?;
+    let (folder, args) = arguments(argv, sub, folder)?;
+    let is_discarding = || program::effects_of(argv).effects.contains(&CommandEffect::Discard);
+    let is_forced = || {
+        let short = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('f');
+        args.iter().take_while(|word| *word != "--").any(|word| word.starts_with("--f") || short(word))
+    };
+    let discards = match sub {
+        "reset" | "branch" | "switch" | "update-ref" | "reflog" => is_discarding(),
+        "stash" => matches!(args.first().map(String::as_str), Some("drop" | "clear" | "pop")),
+        "checkout" => is_forced(),
+        _ => false,
+    };
+    discards.then_some(folder)
 }
 
 /// What `git clean` with these arguments removes, in arguments that only choose files; `None`: it only says what it would
@@ -253,6 +303,8 @@ mod tests {
         let shown = |target: DeletionTarget| match target {
             DeletionTarget::Path(path) => path,
             DeletionTarget::Clean { folder, args } => format!("clean[{folder}] {}", args.join(" ")),
+            DeletionTarget::References { folder } => format!("references[{folder}]"),
+            DeletionTarget::Unmeasured => "unmeasured".to_owned(),
         };
         deletion_targets(line).into_iter().map(shown).collect()
     }
@@ -268,8 +320,10 @@ mod tests {
             ("cd /x && rm y", &["/x/y", "y"]),
             ("shred -u a", &["a"]),
             ("find build -delete", &["build"]),
-            ("find build -exec rm {} ;", &[]),
-            ("find . -name *.o -delete", &[]),
+            ("find build -exec rm {} ;", &["unmeasured"]),
+            ("find . -name *.o -delete", &["unmeasured"]),
+            ("find . -name *.o", &[]),
+            ("find . -name *.o -exec cat {} ;", &[]),
             ("mv .git /elsewhere", &[]),
             ("git mv a b", &[]),
             ("git clean -fdx", &["clean[] -d -x --"]),
@@ -284,7 +338,17 @@ mod tests {
             ("git clean -nfdx", &[]),
             ("git clean --dry-run", &[]),
             ("git clean -f -e next", &["clean[] --exclude=next --"]),
-            ("git reset --hard", &[]),
+            ("git reset --hard", &["references[]"]),
+            ("git -C sub reset --hard HEAD~1", &["references[sub]"]),
+            ("git reset a.txt", &[]),
+            ("git branch -D side", &["references[]"]),
+            ("git branch side", &[]),
+            ("git stash drop", &["references[]"]),
+            ("git stash clear", &["references[]"]),
+            ("git stash list", &[]),
+            ("git checkout -f", &["references[]"]),
+            ("git checkout --force main", &["references[]"]),
+            ("git checkout -- -f", &[]),
             ("cat a", &[]),
         ] {
             assert_eq!(found(&plain(line)), want, "{line}");

@@ -20,6 +20,8 @@ use crate::tool::ToolContext;
 
 const GIT: &str = ".git";
 const OBJECTS: &str = "objects";
+/// Where git keeps the names of commits, also of earlier ones and of stashes, and what is staged.
+const REFERENCES: [&str; 6] = ["HEAD", "ORIG_HEAD", "index", "packed-refs", "refs", "logs"];
 /// Folders of which an approved command changes nothing real: in the sandbox they are the command's own.
 const OWN_OF_SANDBOX: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Bytes of a part with a file whose name cannot be recorded: no bound admits it.
@@ -29,6 +31,8 @@ const UNKEEPABLE: u64 = u64::MAX;
 #[derive(Debug, Default)]
 pub struct DeletionSurvey {
     parts: Vec<DeletedPart>,
+    /// Whether the line deletes more that was not measured.
+    unmeasured: bool,
 }
 
 #[derive(Debug)]
@@ -53,25 +57,28 @@ impl DeletionSurvey {
         let Some(project) = cx.root.path().canonicalize().ok().filter(|_| !targets.is_empty()) else {
             return Self::default();
         };
+        let unmeasured = targets.contains(&DeletionTarget::Unmeasured);
         let mut survey = Surveyor { cx, project, parts: Vec::new(), counted: 0 };
         for target in targets {
             match target {
                 DeletionTarget::Path(path) => survey.named(&path),
                 DeletionTarget::Clean { folder, args } => survey.cleaned(&folder, &args),
+                DeletionTarget::References { folder } => survey.references(&folder),
+                DeletionTarget::Unmeasured => {}
             }
         }
         let mut parts = survey.parts;
         parts.retain(|part| part.count > 0 || part.bytes == UNKEEPABLE);
         // Small parts first, so that many of them are kept; among them are a repository's references and its index.
         parts.sort_by_key(|part| part.bytes);
-        Self { parts }
+        Self { parts, unmeasured }
     }
 
     /// Which parts are kept, and which are lost.
     pub fn decide(&self) -> Deletion {
         let measured =
             |part: &DeletedPart| DeletedPath { path: part.name.clone(), files: part.count, bytes: part.bytes };
-        Deletion::decide(self.parts.iter().map(measured))
+        Deletion { unmeasured: self.unmeasured, ..Deletion::decide(self.parts.iter().map(measured)) }
     }
 
     /// Keeps what a decision says. Fails if something cannot be kept. Blocking.
@@ -142,6 +149,17 @@ impl Surveyor<'_> {
         let said = String::from_utf8_lossy(&said.bytes).into_owned();
         for name in said.lines().filter_map(|line| line.strip_prefix("Would remove ")) {
             self.path(&dir.join(name.trim_matches('"')));
+        }
+    }
+
+    /// What names commits and staged files in the repository around a folder of the project. A linked working tree has no
+    /// folder of its own for them.
+    fn references(&mut self, folder: &str) {
+        let Ok(dir) = self.cx.root.path().join(folder).canonicalize() else { return };
+        let within = dir.ancestors().take_while(|above| above.starts_with(&self.project));
+        let Some(git) = within.map(|above| above.join(GIT)).find(|git| git.exists()) else { return };
+        if git.is_dir() {
+            REFERENCES.iter().for_each(|name| self.path(&git.join(name)));
         }
     }
 

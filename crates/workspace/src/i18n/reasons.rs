@@ -37,13 +37,12 @@ impl Lang {
         self.deletion_lost(self.deleted_paths(deletion.lost_names()))
     }
 
-    /// What is kept of a deletion; empty if nothing is.
+    /// What is kept of a deletion, and whether more is deleted that was not measured; empty if there is neither.
     pub fn deletion_is_kept(self, deletion: &Deletion) -> String {
-        if deletion.kept.is_empty() {
-            String::new()
-        } else {
-            self.deletion_kept(self.deleted_paths(deletion.kept_names()))
-        }
+        let is_kept = !deletion.kept.is_empty();
+        let kept = is_kept.then(|| self.deletion_kept(self.deleted_paths(deletion.kept_names())));
+        let unmeasured = deletion.unmeasured.then(|| self.deletion_unmeasured().to_owned());
+        unmeasured.into_iter().chain(kept).collect::<Vec<_>>().join(" ")
     }
 
     fn deleted_paths(self, (names, more): (Vec<&str>, usize)) -> String {

@@ -7,6 +7,8 @@ use super::*;
 fn git(program: &Program, words: &str) -> String {
     let ran = Command::new("git")
         .current_dir(program.project())
+        // A look must not write the index.
+        .env("GIT_OPTIONAL_LOCKS", "0")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
         .args(words.split(' '))
         .output()
@@ -66,6 +68,32 @@ fn a_deleted_repository_comes_back_as_it_was() {
         assert_eq!(state(&program), before, "{command}");
         let verified = program.run(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{verified:?}");
+    }
+}
+
+#[test]
+fn commits_and_staged_files_that_git_discards_come_back() {
+    for command in ["git reset --hard HEAD", "git branch -D side", "git stash clear", "git checkout -f"] {
+        let server = deleting(command);
+        let program = Program::with(&server);
+        repository(&program);
+        if command.contains("stash") {
+            git(&program, "stash -q");
+        }
+        let (before, stashed) = (state(&program), git(&program, "stash list"));
+        let mut terminal = Terminal::open(&program, &[]);
+        terminal.wait("or give a task");
+        terminal.keys(&["discard it", "Enter"]);
+        terminal.wait("Kept before it runs");
+        terminal.answer("y");
+        terminal.wait("all done");
+        terminal.keys(&["C-d"]);
+        terminal.wait_end();
+        let after = (state(&program), git(&program, "stash list"));
+        assert_ne!(after, (before.clone(), stashed.clone()), "{command}: {:?}", server.requests().last().unwrap().body);
+        let back = program.run(&["rewind", "--yes"]);
+        assert_eq!(back.code, 0, "{command}: {back:?}");
+        assert_eq!((state(&program), git(&program, "stash list")), (before, stashed), "{command}");
     }
 }
 
