@@ -165,6 +165,39 @@ pub fn listed(members: &[String]) -> String {
     shown.chain(more).collect::<Vec<_>>().join(", ")
 }
 
+impl FlawReason {
+    /// What is wrong with what a task claims: its paths, commands, registries or model.
+    fn fmt_claim(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadGlob { glob, error } => write!(f, "`owns` has `{glob}`: {error}"),
+            Self::BadCheck { line, error } => write!(f, "`verify` has `{line}`: {error}"),
+            Self::DeniedCheck { line, agent, rule, .. } => {
+                write!(f, "`verify` has `{line}`, which `{agent}` may not run: {rule}")
+            }
+            Self::AskingCheck { line, agent } => write!(
+                f,
+                "the check `{line}` needs the user's approval, and the user cannot be asked in this run; use the project's \
+                 test command, or another command that `{agent}` may run without approval"
+            ),
+            Self::AskingInstalls(hosts) => write!(
+                f,
+                "it installs packages from {}, which needs the user's approval, and the user cannot be asked in this run; do \
+                 without, or tell the user that rules such as `WebFetch(domain:{})` allow it",
+                hosts.join(", "),
+                hosts.first().map_or("", String::as_str)
+            ),
+            Self::UnknownModel { name, known } => {
+                write!(f, "there is no model `{name}` here; there are {}", known.join(", "))
+            }
+            Self::NoPrice(model) => write!(
+                f,
+                "there is no price for `{model}`, so its budget cannot be kept; give it another model, or no money budget"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for FlawReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -218,30 +251,13 @@ impl fmt::Display for FlawReason {
             Self::NeededByRescue(task) => {
                 write!(f, "task `{task}` runs only if this one fails; take that one out first")
             }
-            Self::BadGlob { glob, error } => write!(f, "`owns` has `{glob}`: {error}"),
-            Self::BadCheck { line, error } => write!(f, "`verify` has `{line}`: {error}"),
-            Self::DeniedCheck { line, agent, rule, .. } => {
-                write!(f, "`verify` has `{line}`, which `{agent}` may not run: {rule}")
-            }
-            Self::AskingCheck { line, agent } => write!(
-                f,
-                "the check `{line}` needs the user's approval, and the user cannot be asked in this run; use the project's \
-                 test command, or another command that `{agent}` may run without approval"
-            ),
-            Self::AskingInstalls(hosts) => write!(
-                f,
-                "it installs packages from {}, which needs the user's approval, and the user cannot be asked in this run; do \
-                 without, or tell the user that rules such as `WebFetch(domain:{})` allow it",
-                hosts.join(", "),
-                hosts.first().map_or("", String::as_str)
-            ),
-            Self::UnknownModel { name, known } => {
-                write!(f, "there is no model `{name}` here; there are {}", known.join(", "))
-            }
-            Self::NoPrice(model) => write!(
-                f,
-                "there is no price for `{model}`, so its budget cannot be kept; give it another model, or no money budget"
-            ),
+            Self::BadGlob { .. }
+            | Self::BadCheck { .. }
+            | Self::DeniedCheck { .. }
+            | Self::AskingCheck { .. }
+            | Self::AskingInstalls(_)
+            | Self::UnknownModel { .. }
+            | Self::NoPrice(_) => self.fmt_claim(f),
             Self::More(count) => write!(f, "and {count} more"),
         }
     }

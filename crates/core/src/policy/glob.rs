@@ -182,9 +182,13 @@ pub(super) fn is_named(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.names(path)))
 }
 
-/// Whether one of the patterns claims a path.
+/// Whether one of the patterns claims a path. `a/**` also claims the folder `a`, so that a command may make it.
 pub fn is_owned(patterns: &[String], path: &str) -> bool {
-    patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.owns(path)))
+    let claims = |pattern: &String| {
+        let folder = pattern.strip_suffix("/**").filter(|folder| !folder.contains(['*', '?', '[', '{']));
+        Glob::new(folder.unwrap_or(pattern), false).is_ok_and(|glob| glob.owns(path))
+    };
+    patterns.iter().any(claims)
 }
 
 /// Whether two tasks that own these globs can own a common path. When in doubt they can.

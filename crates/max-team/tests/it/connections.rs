@@ -93,7 +93,7 @@ fn the_approval_of_a_plan_opens_the_registries_that_it_names() {
     };
     let other = site();
     let line = format!("sh -c 'python3 get.py http://{registry}/; python3 get.py http://{other}/'");
-    let steps = vec![Reply::new().tool("s", "run_shell", json!({ "command": line })), Reply::text("Done.")];
+    let steps = [Reply::new().tool("s", "run_shell", json!({ "command": line })), Reply::text("Done.")];
     let model = ModelServer::start(
         Script::new()
             .when(move |request| {

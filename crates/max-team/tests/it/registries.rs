@@ -2,6 +2,7 @@
 //!
 //! Each test runs again in a network of its own, where the name leads to a public address of this machine.
 #![cfg(target_os = "linux")]
+#![expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 use std::ffi::OsString;
 use std::net::TcpStream;
@@ -100,6 +101,7 @@ fn file(dir: &Path, name: &str, text: &str) {
 
 /// What is to be done in a project.
 struct Project {
+    manager: &'static str,
     files: &'static [(&'static str, &'static str)],
     install: &'static str,
     test: &'static str,
@@ -121,11 +123,11 @@ impl Project {
     }
 
     /// A lead that plans the fix, and a coder that installs, tests, mends and tests again.
-    fn model(&self) -> ModelServer {
+    fn model(&self, installs: Value, check: &str) -> ModelServer {
         let run = |line: &str| Reply::new().tool("r", "run_shell", json!({ "command": line, "writes": true }));
         let owns: Vec<&str> = self.lock.iter().copied().chain([self.fix.0]).collect();
         let tasks = json!([{ "id": "fix", "title": "fix", "agent": "leo", "description": "Install the packages, run the tests, fix the failing one.",
-            "owns": owns, "verify": [self.check] }]);
+            "owns": owns, "verify": [check], "installs": installs }]);
         let mend = write(self.fix.0, self.fix.1);
         let work = vec![run(self.install), run(self.test), mend, run(self.test), Reply::text("Mended.")];
         let script = Script::new()
@@ -154,7 +156,7 @@ impl Project {
 
     /// One rule, and nothing is asked.
     fn is_mended_with_one_rule(&self) {
-        let model = self.model();
+        let model = self.model(json!([]), self.check);
         let program = self
             .lay_out(&model)
             .file(".max-team/settings.json", json!({ "permissions": { "allow": [RULE] } }).to_string());
@@ -166,7 +168,7 @@ impl Project {
 
     /// In the chat, the plan and the host are all that is asked.
     fn is_mended_after_one_answer(&self) {
-        let model = self.model();
+        let model = self.model(json!([]), self.check);
         let program = self.lay_out(&model);
         let server = serve(&program, &[]);
         let browser = Client::browser(&server);
@@ -186,6 +188,19 @@ impl Project {
         self.is_mended(&program);
     }
 
+    /// The approval of a plan that installs covers the registry, also for the checks.
+    fn is_mended_as_the_plan_says(&self) {
+        let model = self.model(json!([self.manager]), self.test);
+        let program = self.lay_out(&model);
+        let planned = program.run(&["-p", "mend it, please"]);
+        let line = format!("installs packages: {}, from {HOST} (named by the project's `", self.manager);
+        assert!(planned.err.contains(&line) || planned.out.contains(&line), "{planned:?}");
+        assert_eq!(program.run(&["approve", "--all"]).code, 0);
+        let ran = program.run(&["-c", "-p", ""]);
+        assert!(!ran.err.contains("no network"), "{ran:?}");
+        self.is_mended(&program);
+    }
+
     fn is_mended(&self, program: &Program) {
         assert_eq!(program.read(self.fix.0), self.fix.1);
         let rows = program.journal();
@@ -198,6 +213,7 @@ impl Project {
         self.is_refused_at_once();
         self.is_mended_with_one_rule();
         self.is_mended_after_one_answer();
+        self.is_mended_as_the_plan_says();
     }
 }
 
@@ -230,6 +246,7 @@ fn npm_installs_from_a_registry_that_the_user_allows() {
     file(dir, "npmrc", &format!("//{HOST}/:_authToken=none\n"));
     shell(dir, &format!("npm publish --loglevel error --userconfig npmrc --registry http://{HOST}/ ./tiny"));
     let project = Project {
+        manager: "npm",
         files: &[
             (".npmrc", "registry=http://registry.packages.example/\naudit=false\nfund=false\n"),
             (".gitignore", "node_modules\n"),
@@ -254,9 +271,9 @@ fn npm_installs_from_a_registry_that_the_user_allows() {
 }
 
 #[test]
-fn pip_is_refused_at_once_without_a_rule() {
+fn pip_installs_from_a_registry_that_the_user_allows() {
     let Some(python) = installed("python") else { return };
-    if !is_within_network("pip_is_refused_at_once_without_a_rule") {
+    if !is_within_network("pip_installs_from_a_registry_that_the_user_allows") {
         return;
     }
     let store = TempDir::new().unwrap();
@@ -271,6 +288,7 @@ fn pip_is_refused_at_once_without_a_rule() {
     command.args(["-m", "pypiserver", "run", "--port", "80", "--interface", ADDRESS, "--disable-fallback", "packages"]);
     let _registry = Registry::start(command.env("PYTHONPATH", python).current_dir(dir).stderr(Stdio::null()));
     let project = Project {
+        manager: "pip",
         files: &[
             (".gitignore", "vendor\n__pycache__\n"),
             (
@@ -296,8 +314,7 @@ fn pip_is_refused_at_once_without_a_rule() {
         lock: &["vendor/**"],
         variables: vec![system()],
     };
-    // In a plan, `--target vendor` is refused also to a task that owns `vendor/**`.
-    project.is_refused_at_once();
+    project.is_installed_as_the_user_says();
 }
 
 #[test]
@@ -318,8 +335,10 @@ fn cargo_builds_with_a_registry_that_the_user_allows() {
     let mut command = Command::new("python3");
     command.args(["-m", "http.server", "--bind", ADDRESS, "--directory", "site", "80"]);
     let _registry = Registry::start(command.current_dir(dir).stderr(Stdio::null()));
-    let own = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| format!("{}/.rustup", std::env::var("HOME").unwrap()));
+    let variable = |name| std::env::var_os(name).map(|value| value.into_string().unwrap());
+    let own = variable("RUSTUP_HOME").unwrap_or_else(|| format!("{}/.rustup", variable("HOME").unwrap()));
     let project = Project {
+        manager: "cargo",
         files: &[
             (".cargo/config.toml", "[registries.packages]\nindex = \"sparse+http://registry.packages.example/\"\n"),
             (".gitignore", "target\n"),

@@ -50,6 +50,7 @@ async fn a_server_that_writes_one_folder_changes_nothing_protected_in_it() {
     assert_eq!(std::fs::read_to_string(world.root().join("a/AGENTS.md")).unwrap(), "mine");
 }
 
+#[expect(clippy::disallowed_methods, reason = "the variable tells this process which of the two it is")]
 #[tokio::test(flavor = "multi_thread")]
 async fn with_landlock_alone_a_server_changes_the_project_only_if_its_entry_says_so() {
     const ALONE: (&str, &str) = ("MAX_TEAM_SANDBOX", "landlock");

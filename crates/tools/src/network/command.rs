@@ -141,7 +141,7 @@ impl CommandNetwork {
             rules,
             command,
             activity: Activity::default(),
-            answers: Mutex::default(),
+            questions: Mutex::default(),
             report: Mutex::default(),
         };
         Self { hosts: Arc::new(hosts), end: CancellationToken::new() }
@@ -168,10 +168,19 @@ impl CommandNetwork {
 
     /// What is said about its network at the end of the command.
     pub(crate) fn report(&self, over: Option<&CommandOutcome>) -> Option<String> {
-        let answers = lock(&self.hosts.answers);
-        let answer = |host: &str| answers.get(host).and_then(|answer| *answer.borrow());
+        let questions = lock(&self.hosts.questions);
+        let answer = |host: &str| questions.get(host).and_then(|question| *question.answer.borrow());
         lock(&self.hosts.report).told(answer, over.is_some_and(|over| over.bypassed))
     }
+}
+
+/// A question that was asked, also if it has its answer.
+#[derive(Debug, Clone)]
+struct OpenQuestion {
+    /// Until then connections wait for the answer. Later ones do not: a program that tries again would wait for minutes.
+    until: Instant,
+    /// A person's answer; `None` inside: not yet.
+    answer: watch::Receiver<Option<HostAnswer>>,
 }
 
 /// Admits the connections of one command, and notes those that were refused.
@@ -180,8 +189,8 @@ struct CommandHosts {
     rules: HostRules,
     command: String,
     activity: Activity,
-    /// A person's answers by what was asked about; `None` inside: not yet.
-    answers: Mutex<BTreeMap<String, watch::Receiver<Option<HostAnswer>>>>,
+    /// The questions by what they ask about.
+    questions: Mutex<BTreeMap<String, OpenQuestion>>,
     report: Mutex<NetworkReport>,
 }
 
@@ -218,7 +227,11 @@ impl CommandHosts {
         if !is_named {
             self.judge(&target, None).await?;
         }
-        let found = self.rules.lookup.addresses(host).await?;
+        let Ok(found) = self.rules.lookup.addresses(host).await else {
+            // To the program this is a host that is not there, and no refusal.
+            self.block(&target, BlockReason::NotFound);
+            return Ok(Vec::new());
+        };
         let is_open = is_host_opened(&self.rules.private, host, Some(port));
         let private: Vec<IpAddr> = found.iter().filter(|address| !is_public(**address)).copied().collect();
         // One private address among public ones is a trap.
@@ -275,8 +288,7 @@ impl CommandHosts {
 
     /// A person's answer, if it comes while the connection waits. Connections to the same host wait for one answer.
     async fn answer(&self, key: &str, action: Action) -> Option<HostAnswer> {
-        let mut answer = self.ask(key, action)?;
-        let until = Instant::now() + self.rules.patience.unwrap_or(PATIENCE);
+        let OpenQuestion { until, mut answer } = self.ask(key, action)?;
         loop {
             if let Some(answer) = *answer.borrow_and_update() {
                 return Some(answer);
@@ -293,17 +305,18 @@ impl CommandHosts {
         }
     }
 
-    fn ask(&self, key: &str, action: Action) -> Option<watch::Receiver<Option<HostAnswer>>> {
-        let mut answers = lock(&self.answers);
-        if let Some(known) = answers.get(key) {
+    fn ask(&self, key: &str, action: Action) -> Option<OpenQuestion> {
+        let mut questions = lock(&self.questions);
+        if let Some(known) = questions.get(key) {
             return Some(known.clone());
         }
-        if answers.len() >= BLOCKED_HOSTS_MAX {
+        if questions.len() >= BLOCKED_HOSTS_MAX {
             return None;
         }
-        let receiver = self.rules.ask(action)?;
-        answers.insert(key.to_owned(), receiver.clone());
-        Some(receiver)
+        let until = Instant::now() + self.rules.patience.unwrap_or(PATIENCE);
+        let question = OpenQuestion { until, answer: self.rules.ask(action)? };
+        questions.insert(key.to_owned(), question.clone());
+        Some(question)
     }
 
     /// Notes a refusal, and puts it into words for the program.

@@ -38,6 +38,8 @@ pub(super) enum BlockReason {
     },
     /// A person said no.
     Refused,
+    /// It was allowed, and its name has no address.
+    NotFound,
     /// It leads to an address that commands never reach.
     Address(IpAddr),
 }
@@ -50,6 +52,7 @@ impl BlockReason {
                 format!("`{host}` is not among the hosts that may be reached; {}", advice(rules))
             }
             Self::Refused => format!("the user refused `{host}`"),
+            Self::NotFound => format!("`{host}` is allowed, but this name has no address"),
             Self::Denied { rule } => format!("`{host}` may not be reached: {rule}"),
             Self::Address(address) => format!("`{host}` leads to {address}, which is in a private network or reserved"),
         }

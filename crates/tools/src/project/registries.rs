@@ -131,7 +131,7 @@ pub(crate) fn registry_variables(root: &Path, vars: &[(String, String)]) -> Vec<
         let text = places.user.iter().map(|file| text(&Path::new(home).join(file))).find(|text| !text.is_empty())?;
         let is_set = |(name, _): &(String, String)| name.eq_ignore_ascii_case(variable);
         let names_it = |file: &&str| entries(&self::text(&root.join(file))).any(|(known, _)| known == key);
-        let is_own = vars.iter().any(is_set) || places.project.iter().any(|file| names_it(&file));
+        let is_own = vars.iter().any(is_set) || places.project.iter().any(names_it);
         let of_key = entries(&text).filter(|(known, _)| known == key && !is_own);
         let urls = of_key.flat_map(|(_, value)| addresses(&value).collect::<Vec<_>>());
         let is_free = |url: &Url| url.username().is_empty() && url.password().is_none();
@@ -176,7 +176,7 @@ impl FoundRegistries {
 
     fn add(&mut self, places: &Places, key: &str, value: &str, file: Option<&str>) {
         let is = |known: &&str| known.strip_prefix('*').map_or(*known == key, |end| key.ends_with(end));
-        if !places.keys.iter().any(|known| is(&known)) && !places.variables.contains(&key) {
+        if !places.keys.iter().any(is) && !places.variables.contains(&key) {
             return;
         }
         for url in addresses(value) {
@@ -224,6 +224,8 @@ fn addresses(value: &str) -> impl Iterator<Item = Url> {
 mod tests {
     use std::fs;
 
+    use PackageManager::{Cargo, Go, Npm, Pip, Uv, Yarn};
+
     use super::*;
 
     fn hosts(manager: PackageManager, files: &[(&str, &str)], vars: &[(&str, &str)]) -> Vec<String> {
@@ -249,11 +251,17 @@ mod tests {
         found
     }
 
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+    fn check(table: &[(PackageManager, Pairs, Pairs, &[&str])]) {
+        for (manager, files, vars, want) in table {
+            assert_eq!(hosts(*manager, files, vars), *want, "{files:?} {vars:?}");
+        }
+    }
+
     #[test]
-    fn registries_are_those_of_the_managers_settings() {
-        use PackageManager::{Cargo, Go, Npm, Pip, Uv, Yarn};
-        type Pairs<'a> = &'a [(&'a str, &'a str)];
-        let table: [(PackageManager, Pairs, Pairs, &[&str]); 14] = [
+    fn npm_installs_from_what_its_settings_name() {
+        check(&[
             (Npm, &[], &[], &["registry.npmjs.org"]),
             (
                 Npm,
@@ -283,6 +291,12 @@ mod tests {
                 &[("npm_config_registry", "http://localhost:4873")],
                 &["localhost:4873"],
             ),
+        ]);
+    }
+
+    #[test]
+    fn each_manager_has_settings_of_its_own() {
+        check(&[
             (Pip, &[], &[], &["pypi.org", "files.pythonhosted.org"]),
             (
                 Pip,
@@ -327,9 +341,6 @@ mod tests {
                 &[],
                 &["yarn.example (project)", "registry.yarnpkg.com", "registry.npmjs.org"],
             ),
-        ];
-        for (manager, files, vars, want) in table {
-            assert_eq!(hosts(manager, files, vars), want, "{files:?} {vars:?}");
-        }
+        ]);
     }
 }

@@ -140,12 +140,16 @@ impl Surveyor<'_> {
         self.path(&self.cx.root.path().join(path));
     }
 
-    /// What `git clean` would remove, as git itself says.
+    /// What `git clean` would remove, as git itself says. If git does not say it, the whole folder counts as lost.
     fn cleaned(&mut self, folder: &str, args: &[String]) {
         let dir = self.cx.root.path().join(folder);
-        let Ok(Some(repo)) = Repo::open(&dir, &self.cx.sight, &self.cx.cancel) else { return };
         let dry: Vec<&str> = ["clean", "-n"].into_iter().chain(args.iter().map(String::as_str)).collect();
-        let Ok(said) = repo.ask(&dry) else { return };
+        let said = match Repo::open(&dir, &self.cx.sight, &self.cx.cancel) {
+            Ok(None) => return,
+            Ok(Some(repo)) => repo.ask(&dry).ok().filter(|said| said.code == Some(0) && !said.is_cut),
+            Err(_) => None,
+        };
+        let Some(said) = said else { return self.lose(&dir) };
         let said = String::from_utf8_lossy(&said.bytes).into_owned();
         for name in said.lines().filter_map(|line| line.strip_prefix("Would remove ")) {
             self.path(&dir.join(name.trim_matches('"')));
@@ -193,11 +197,16 @@ impl Surveyor<'_> {
 
     /// Too much to look at: what is not looked at counts as lost.
     fn uncounted(&mut self, path: &Path, meta: &Metadata, zone: &Zone) {
-        let part = match zone {
-            Zone::Part(part) => *part,
-            Zone::Watched(_) if meta.is_dir() => self.place(path),
-            Zone::Watched(_) => return,
-        };
+        match zone {
+            Zone::Part(part) => self.parts.get_mut(*part).into_iter().for_each(|part| part.bytes = UNKEEPABLE),
+            Zone::Watched(_) if meta.is_dir() => self.lose(path),
+            Zone::Watched(_) => {}
+        }
+    }
+
+    /// Counts a folder as lost without a look at it.
+    fn lose(&mut self, folder: &Path) {
+        let part = self.place(folder);
         self.parts.get_mut(part).into_iter().for_each(|part| part.bytes = UNKEEPABLE);
     }
 

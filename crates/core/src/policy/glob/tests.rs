@@ -95,6 +95,13 @@ fn owns() {
 }
 
 #[test]
+fn a_folder_is_owned_with_all_that_is_in_it() {
+    let owned = |pattern: &str, path| is_owned(&[pattern.to_owned()], path);
+    assert!(owned("vendor/**", "vendor") && owned("vendor/**", "vendor/six.py") && owned("a/b/**", "a/b"));
+    assert!(!owned("vendor/**", "vendored") && !owned("a/b/**", "a") && !owned("*/**", "a") && !owned("**", ".."));
+}
+
+#[test]
 fn bad_patterns_say_why() {
     let long = "a".repeat(GLOB_BYTES_MAX + 1);
     let table = [
