@@ -292,7 +292,7 @@ fn task_schema() -> Value {
             "when": text("`ID.failed` or `ID.ok`: run only then."),
             "owns": list("Globs of the only files that it may change, and no other task meanwhile. Left out: any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
-            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run."),
+            "verify": list("Commands that must pass afterwards, without shell syntax: the test command, or a file to run."),
             "installs": { "type": "array", "items": { "enum": managers }, "description": "Package managers it needs: opens their registries." },
             "retry": { "type": "integer", "minimum": 0, "description": "Further attempts. Default: 2." },
             "model": { "type": "string" },
