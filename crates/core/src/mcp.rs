@@ -102,7 +102,8 @@ impl fmt::Debug for OauthClient {
 pub struct ServerGrant {
     /// Whether it can reach the network.
     pub network: bool,
-    /// Whether it can change the project's files, which it can always read; `None`: where the sandbox protects the files in it.
+    /// Whether it may change the project's files; it can always read them. `None`: yes, unless the sandbox cannot protect files
+    /// (Landlock alone).
     #[serde(default)]
     pub project: Option<bool>,
     /// Further files and folders that it reads.

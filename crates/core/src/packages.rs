@@ -18,25 +18,25 @@ pub enum PackageManager {
 }
 
 impl PackageManager {
-    /// All package managers with the names of their programs.
-    pub const NAMES: [(&str, PackageManager); 7] = [
-        ("npm", PackageManager::Npm),
-        ("pnpm", PackageManager::Pnpm),
-        ("yarn", PackageManager::Yarn),
-        ("pip", PackageManager::Pip),
-        ("uv", PackageManager::Uv),
-        ("cargo", PackageManager::Cargo),
-        ("go", PackageManager::Go),
-    ];
+    pub const ALL: [PackageManager; 7] =
+        [Self::Npm, Self::Pnpm, Self::Yarn, Self::Pip, Self::Uv, Self::Cargo, Self::Go];
 
     /// The name of its program.
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, manager)| *manager == self).map_or("npm", |(name, _)| name)
+        match self {
+            Self::Npm => "npm",
+            Self::Pnpm => "pnpm",
+            Self::Yarn => "yarn",
+            Self::Pip => "pip",
+            Self::Uv => "uv",
+            Self::Cargo => "cargo",
+            Self::Go => "go",
+        }
     }
 
     /// The package manager of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, manager)| *manager)
+        Self::ALL.into_iter().find(|manager| manager.name() == name)
     }
 
     /// The package manager with which a command installs.
@@ -52,17 +52,17 @@ impl PackageManager {
             (name, rest) => (name, rest),
         };
         let installs: &[&str] = match name {
-            "npx" => return Some(Self::Npm),
-            "uvx" => return Some(Self::Uv),
-            "npm" => &["install", "i", "add", "ci", "clean-install", "update", "exec", "x"],
-            "pnpm" => &["install", "i", "add", "update", "up", "dlx"],
+            "npm" => &["install", "i", "add", "ci", "clean-install", "update"],
+            "pnpm" => &["install", "i", "add", "update", "up"],
             // `yarn` alone installs.
             "yarn" if rest.is_empty() => return Some(Self::Yarn),
-            "yarn" => &["install", "add", "up", "upgrade", "dlx"],
+            "yarn" => &["install", "add", "up", "upgrade"],
             "pip" => &["install", "download", "wheel"],
-            "uv" => &["sync", "add", "lock", "tool", "pip"],
+            "uv" if matches!(rest.as_slice(), ["pip" | "tool", "install", ..]) => return Some(Self::Uv),
+            "uv" => &["sync", "add", "lock"],
             "cargo" => &["fetch", "add", "update", "install", "vendor", "generate-lockfile"],
-            "go" => &["get", "install", "mod"],
+            "go" if matches!(rest.as_slice(), ["mod", "download" | "tidy" | "vendor", ..]) => return Some(Self::Go),
+            "go" => &["get", "install"],
             _ => return None,
         };
         Self::from_name(name).filter(|_| rest.first().is_some_and(|first| installs.contains(first)))
@@ -74,18 +74,18 @@ impl PackageManager {
 pub struct PackageRegistry {
     /// With its port unless that is 80 or 443.
     pub host: String,
-    /// The file of the project that names it; `None`: the user's own settings, or the program itself.
+    /// The file of the project that names it; `None`: a variable, settings of the user, or the program itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
 
-/// What a plan installs, and from where.
+/// What a task of a plan installs, and from where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installs {
-    /// The tasks that install, or whose checks do.
-    pub tasks: Vec<String>,
+    /// The task that installs, or whose checks do.
+    pub task: String,
     pub managers: Vec<PackageManager>,
-    /// The registries that an approval of the plan opens to these tasks.
+    /// The registries that an approval of the plan opens to this task.
     pub registries: Vec<PackageRegistry>,
 }
 
@@ -103,8 +103,7 @@ impl fmt::Display for Installs {
             None => registry.host.clone(),
         };
         let registries: Vec<String> = self.registries.iter().map(registry).collect();
-        let tasks: Vec<String> = self.tasks.iter().map(|task| format!("`{task}`")).collect();
-        write!(f, "installs packages: {}, from {}; tasks {}", self.managers(), registries.join(", "), tasks.join(", "))
+        write!(f, "task `{}` installs packages: {}, from {}", self.task, self.managers(), registries.join(", "))
     }
 }
 
@@ -117,7 +116,10 @@ mod tests {
         let table = [
             ("npm install --no-audit left-pad", Some(PackageManager::Npm)),
             ("npm --silent ci", Some(PackageManager::Npm)),
-            ("npx prettier .", Some(PackageManager::Npm)),
+            ("npx prettier .", None),
+            ("uv pip list", None),
+            ("uv pip install six", Some(PackageManager::Uv)),
+            ("go mod verify", None),
             ("npm test", None),
             ("npm run install", None),
             ("pnpm i", Some(PackageManager::Pnpm)),

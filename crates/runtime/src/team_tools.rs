@@ -278,7 +278,7 @@ fn submit_schema() -> Value {
 }
 
 fn task_schema() -> Value {
-    let managers = PackageManager::NAMES.map(|(name, _)| name);
+    let managers = PackageManager::ALL.map(PackageManager::name);
     let text = |words: &str| json!({ "type": "string", "description": words });
     let list = |words: &str| json!({ "type": "array", "items": { "type": "string" }, "description": words });
     json!({

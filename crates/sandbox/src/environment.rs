@@ -75,8 +75,11 @@ pub fn is_secret(name: &str) -> bool {
     within.iter().any(|word| name.contains(word)) || ["TOKEN", "PAT", "AUTH", "PASS"].into_iter().any(whole)
 }
 
-/// Whether a value is an address with a name or a password in it.
+/// Whether a value has an address with a name, a password or a query in it.
 fn has_login(value: &str) -> bool {
+    if value.contains("://") && value.contains('?') {
+        return true;
+    }
     value.split("://").skip(1).any(|rest| rest.split('/').next().is_some_and(|host| host.contains('@')))
 }
 

@@ -50,7 +50,7 @@ impl ProxyRequest {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
         let mut body = None;
         for header in headers.split("\r\n").filter(|header| !header.is_empty()) {
-            // Another server must not see the end of the request, or a host, where this does not.
+            // Refuse what another server could parse as a different host or end of the request.
             let (name, value) = header.split_once(':').filter(|(name, _)| is_token(name))?;
             if value.contains(|letter: char| letter.is_control() && letter != '\t') {
                 return None;
@@ -71,7 +71,7 @@ impl ProxyRequest {
     }
 }
 
-/// What a header says about the end of the body; `None`: no server should obey it.
+/// What a header says about the end of the body; `None`: it is ambiguous, and the request is refused.
 fn length(name: &str, value: &str) -> Option<Option<RequestBody>> {
     Some(match name {
         "content-length" if value.bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -16,7 +16,6 @@ use max_team_core::policy::Visibility;
 use serde_json::Value;
 
 pub use registries::registries;
-pub(crate) use registries::registry_variables;
 
 use crate::command::join;
 use crate::files::Root;

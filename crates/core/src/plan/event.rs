@@ -145,7 +145,7 @@ impl PlanProposed {
             PlanRisk::Installs(installs) => Some(installs),
             PlanRisk::Check { .. } | PlanRisk::Protected { .. } => None,
         });
-        let own = installs.filter(|installs| installs.tasks.iter().any(|known| known == task));
+        let own = installs.filter(|installs| installs.task == task);
         own.flat_map(|installs| installs.registries.iter().map(|registry| registry.host.clone())).collect()
     }
 

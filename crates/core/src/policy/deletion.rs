@@ -165,15 +165,22 @@ fn enter(part: &SimpleCommand, folders: &mut Vec<String>) {
 
 fn collect(argv: &[String], folder: &str, depth: usize, targets: &mut Vec<DeletionTarget>) {
     let program = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program)).unwrap_or_default();
-    if program::git_command(argv) == Some("clean") {
-        targets.extend(clean(argv, folder));
-        return;
+    if let Some((base, sub, args)) = program::git_arguments(argv) {
+        let folder = if base.is_empty() { folder.to_owned() } else { joined(folder, &base) };
+        match sub {
+            "mv" => return,
+            "clean" => {
+                targets.extend(cleaned(args).map(|args| DeletionTarget::Clean { folder, args }));
+                return;
+            }
+            _ if discards_references(argv, sub, args) => {
+                targets.push(DeletionTarget::References { folder });
+                return;
+            }
+            _ => {}
+        }
     }
-    if let Some(folder) = discards_references(argv, folder) {
-        targets.push(DeletionTarget::References { folder });
-        return;
-    }
-    if program == "mv" || program::git_command(argv) == Some("mv") {
+    if program == "mv" {
         return;
     }
     if program == "find" && !deletes_all(argv) {
@@ -207,39 +214,19 @@ fn is_deleting(argv: &[String]) -> bool {
     program::effects_of(argv).effects.iter().any(deletes)
 }
 
-/// A `git clean` that removes something.
-fn clean(argv: &[String], folder: &str) -> Option<DeletionTarget> {
-    let (folder, args) = arguments(argv, "clean", folder)?;
-    cleaned(args).map(|args| DeletionTarget::Clean { folder, args })
-}
-
-/// The folder that git works in, and the arguments of its sub-command. Options before that only name another folder here.
-fn arguments<'a>(argv: &'a [String], sub: &str, folder: &str) -> Option<(String, &'a [String])> {
-    let at = argv.iter().position(|word| word == sub)?;
-    let folder = match argv.get(1..at)? {
-        [] => folder.to_owned(),
-        [option, to] if option == "-C" => joined(folder, to),
-        _ => return None,
-    };
-    Some((folder, argv.get(at + 1..)?))
-}
-
-/// The folder of a git command after which commits or staged files may be found under no name any more.
-fn discards_references(argv: &[String], folder: &str) -> Option<String> {
-    let sub = program::git_command(argv)?;
-    let (folder, args) = arguments(argv, sub, folder)?;
+/// Whether a git command can leave commits or staged files that no name leads to.
+fn discards_references(argv: &[String], sub: &str, args: &[String]) -> bool {
     let is_discarding = || program::effects_of(argv).effects.contains(&CommandEffect::Discard);
     let is_forced = || {
         let short = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('f');
         args.iter().take_while(|word| *word != "--").any(|word| word.starts_with("--f") || short(word))
     };
-    let discards = match sub {
+    match sub {
         "reset" | "branch" | "switch" | "update-ref" | "reflog" => is_discarding(),
         "stash" => matches!(args.first().map(String::as_str), Some("drop" | "clear" | "pop")),
         "checkout" => is_forced(),
         _ => false,
-    };
-    discards.then_some(folder)
+    }
 }
 
 /// What `git clean` with these arguments removes, in arguments that only choose files; `None`: it only says what it would
@@ -345,6 +332,8 @@ mod tests {
             ("git branch side", &[]),
             ("git stash drop", &["references[]"]),
             ("git stash clear", &["references[]"]),
+            ("git --no-pager -C stash stash drop", &["references[stash]"]),
+            ("git -c advice.detachedHead=false -P clean -f", &["clean[] --"]),
             ("git stash list", &[]),
             ("git checkout -f", &["references[]"]),
             ("git checkout --force main", &["references[]"]),

@@ -185,8 +185,9 @@ pub(super) fn is_named(patterns: &[String], path: &str) -> bool {
 /// Whether one of the patterns claims a path. `a/**` also claims the folder `a`, so that a command may make it.
 pub fn is_owned(patterns: &[String], path: &str) -> bool {
     let claims = |pattern: &String| {
+        let owns = |pattern: &str| Glob::new(pattern, false).is_ok_and(|glob| glob.owns(path));
         let folder = pattern.strip_suffix("/**").filter(|folder| !folder.contains(['*', '?', '[', '{']));
-        Glob::new(folder.unwrap_or(pattern), false).is_ok_and(|glob| glob.owns(path))
+        owns(pattern) || folder.is_some_and(owns)
     };
     patterns.iter().any(claims)
 }

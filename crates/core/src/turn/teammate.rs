@@ -89,7 +89,7 @@ impl Turn {
     }
 
     /// The permissions that a person's answer grants for the session to the whole team. An answer for the project is one for
-    /// the session, too, because questions that wait do not read its rule again.
+    /// the session, too, because open questions are not judged again by the project's rules.
     pub fn shared_grants(&self, answered: &QuestionAnswered) -> Vec<Grant> {
         let QuestionAnswered { question, answer } = answered;
         let is_lasting = matches!(answer.until, GrantScope::Session | GrantScope::Repository);

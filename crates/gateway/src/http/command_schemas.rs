@@ -147,7 +147,7 @@ fn draft() -> Value {
             ("owns", maybe(&texts())),
             ("outputs", texts()),
             ("verify", texts()),
-            ("installs", list(&json!({ "enum": PackageManager::NAMES.map(|(name, _)| name) }))),
+            ("installs", list(&json!({ "enum": PackageManager::ALL.map(PackageManager::name) }))),
             ("retry", retries.clone()),
             ("timeout_ms", maybe(&count())),
             ("budget", budget()),

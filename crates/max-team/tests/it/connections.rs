@@ -118,7 +118,7 @@ fn the_approval_of_a_plan_opens_the_registries_that_it_names() {
     let blocked = format!("[no network: `{other}` was blocked; allow it with `WebFetch(domain:{other})`]");
     assert!(told().contains("200 served") && told().contains(&blocked), "{ran:?} {}", told());
     let shown = program.run(&["run", "plan.yaml", "--dry-run"]);
-    assert!(shown.out.contains(&format!("installs packages: npm, from {registry}; tasks `a`")), "{shown:?}");
+    assert!(shown.out.contains(&format!("task `a` installs packages: npm, from {registry}")), "{shown:?}");
     let waiting = program.run(&["run", "plan.yaml", "--approve", "never"]);
     assert!(waiting.code == 5 && waiting.err.contains("it waits for a person"), "{waiting:?}");
 }

@@ -67,8 +67,10 @@ impl RunningCall {
             biased;
             ended = &mut self.task => {
                 let mut ran = ended.unwrap_or_else(|crash| Err(crashed(&crash)));
-                if let Ok(output) = &mut ran && !self.late.is_empty() {
-                    output.content.push(Part::text(self.late));
+                match &mut ran {
+                    Ok(output) if !self.late.is_empty() => output.content.push(Part::text(self.late)),
+                    Err(ToolError::Correctable(words)) => words.push_str(&self.late),
+                    _ => {}
                 }
                 ran
             }

@@ -108,7 +108,7 @@ impl PlanLoop {
             let is_other = task.agent != assigned.member;
             if !is_other {
                 settings.checks.extend(task.verify.iter().filter_map(|line| command::split(line).ok()));
-                settings.registries = self.plan.proposed().map(|plan| plan.registries(&task.id)).unwrap_or_default();
+                settings.registries = self.registries(task);
             }
             let given = |own, given: Option<u64>| if is_other { least(own, given) } else { given.or(own) };
             settings.budget_nano = given(settings.budget_nano, budget.nano);
@@ -322,8 +322,13 @@ impl PlanLoop {
 
     /// The settings under which the checks of a task run; `None`: its owner is not in the team any more.
     pub(super) fn checking_owner(&self, member: &str, task: &TaskDraft) -> Option<Settings> {
-        let registries = self.plan.proposed().map(|plan| plan.registries(&task.id)).unwrap_or_default();
+        let registries = if task.agent == member { self.registries(task) } else { Vec::new() };
         self.active.owner(member).map(|teammate| Settings { registries, ..teammate.settings })
+    }
+
+    /// The registries that the approval of the plan opens to the task's owner.
+    fn registries(&self, task: &TaskDraft) -> Vec<String> {
+        self.plan.proposed().map(|plan| plan.registries(&task.id)).unwrap_or_default()
     }
 
     /// The folder of the session's own files.

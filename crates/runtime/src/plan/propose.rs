@@ -21,7 +21,8 @@ use max_team_core::task_list::OF_PLAN;
 use max_team_tools::project::{self, Project};
 
 use super::history::Basis;
-use super::{installs, leave};
+use super::installs::installs;
+use super::leave;
 use crate::active_session::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
 use crate::handle::{AgentSpec, Team};
@@ -165,7 +166,7 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
     let (mut flaws, risks) = claims(team, root, draft);
     match graph {
         Ok(graph) if flaws.is_empty() => {
-            let installs = installs::installs(team, root, draft).map(PlanRisk::Installs);
+            let installs = installs(team, root, draft).into_iter().map(PlanRisk::Installs);
             Ok((graph, risks.into_iter().chain(installs).collect()))
         }
         Ok(_) => Err(flaws),
@@ -237,10 +238,13 @@ fn unapproved(team: &Team, root: &Path, draft: &Draft, risks: &[PlanRisk]) -> Ve
         Some(DraftFlaw::of(task, FlawReason::AskingCheck { line, agent }))
     };
     let installs = risks.iter().filter_map(|risk| match risk {
-        PlanRisk::Installs(installs) => Some(installs::flaws(installs, draft)),
+        PlanRisk::Installs(installs) => {
+            let hosts = installs.registries.iter().map(|registry| registry.host.clone()).collect();
+            Some(DraftFlaw { task: installs.task.clone(), reason: FlawReason::AskingInstalls(hosts) })
+        }
         PlanRisk::Check { .. } | PlanRisk::Protected { .. } => None,
     });
-    checks.filter_map(flaw).chain(installs.flatten()).take(CLAIM_FLAWS_MAX).collect()
+    checks.filter_map(flaw).chain(installs).take(CLAIM_FLAWS_MAX).collect()
 }
 
 /// The model without a price whose task has a budget, which cannot be kept.

@@ -35,7 +35,8 @@ struct PlantedWatch {
 }
 
 impl PlantedWatch {
-    /// Moves those of some new names away that are neither approved nor in git; also says of each whether git could not be asked.
+    /// Moves those of some new names away that are neither approved nor in git; the flag says that git failed, so that the file may be the
+    /// user's.
     fn move_away(&self, found: Vec<PathBuf>) -> Vec<(AppearedPath, bool)> {
         if found.is_empty() {
             return Vec::new();

@@ -18,7 +18,6 @@ use super::running::RunningCommand;
 use super::scan::ProtectedScan;
 use super::{CommandError, path, sockets};
 use crate::network::HostRules;
-use crate::project::registry_variables;
 
 /// What git obeys within its own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 7] =
@@ -176,7 +175,6 @@ impl CommandSandbox {
             return Ok(None);
         }
         vars.retain(|(name, value)| allowed(name, value));
-        vars.extend(registry_variables(&self.root, vars));
         let folders = self.folders()?;
         let home =
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());

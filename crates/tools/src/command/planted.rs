@@ -79,8 +79,8 @@ impl PlantedFiles {
         self.known.iter().any(|known| path.starts_with(known))
     }
 
-    /// Whether the watches of other commands leave what this one makes under open rows. Of what a line of git checks out they
-    /// find the content in its index, so that no other command gets those rows.
+    /// Whether other commands' watches also leave alone what matches this command's open rows. Not for lines of git: their files
+    /// are recognised by the index.
     pub(super) fn opens_to_others(&self) -> bool {
         !self.open.is_empty() && !self.makes_repositories
     }
@@ -102,7 +102,7 @@ impl PlantedFiles {
     }
 
     fn is_new_tree(&self, git: &Path) -> bool {
-        let is_module = |leads: &PathBuf| leads.iter().any(|name| name == "modules");
+        let is_module = |leads: &PathBuf| leads.iter().skip_while(|name| *name != ".git").any(|name| name == "modules");
         self.known_repository(git).is_some_and(|leads| is_module(&leads) || linked(git).is_some())
     }
 

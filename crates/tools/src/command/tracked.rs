@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_git_that_fails_would_say_is_unknown() {
+    fn a_failing_git_makes_files_unknown() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let file = root.join(".envrc");

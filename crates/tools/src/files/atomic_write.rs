@@ -390,9 +390,9 @@ fn sweep(dir: &OwnedFd) {
 
 /// Whether this is exactly how we name temporary files: `.max-team-<pid>-<count>.tmp`.
 pub(crate) fn is_temp(name: &str) -> bool {
-    let is_mark = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.strip_prefix(".max-team-")
         .and_then(|rest| rest.strip_suffix(".tmp"))
         .and_then(|rest| rest.split_once('-'))
-        .is_some_and(|(pid, count)| is_mark(pid) && is_mark(count))
+        .is_some_and(|(pid, count)| is_number(pid) && is_number(count))
 }

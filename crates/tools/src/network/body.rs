@@ -96,7 +96,7 @@ impl BodyRest {
             (Self::Size(Some(size)), b';', _) => Self::SizeLine(*size, false),
             (Self::SizeLine(0, true), b'\n', _) => Self::Trailer(false),
             (Self::SizeLine(size, true), b'\n', _) => Self::Chunk(*size),
-            // Some servers take it for the end of the line.
+            // Some servers end the line at a bare LF, so it is refused.
             (Self::SizeLine(size, false), _, _) if byte != b'\n' => Self::SizeLine(*size, false),
             (Self::ChunkEnd(0), b'\r', _) => Self::ChunkEnd(1),
             (Self::ChunkEnd(1), b'\n', _) => Self::Size(None),

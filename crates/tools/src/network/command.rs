@@ -227,10 +227,13 @@ impl CommandHosts {
         if !is_named {
             self.judge(&target, None).await?;
         }
-        let Ok(found) = self.rules.lookup.addresses(host).await else {
-            // To the program this is a host that is not there, and no refusal.
-            self.block(&target, BlockReason::NotFound);
-            return Ok(Vec::new());
+        let found = match self.rules.lookup.addresses(host).await {
+            Ok(found) => found,
+            Err(error) => {
+                // To the program this is a host that is not there, and no refusal.
+                self.block(&target, BlockReason::NotFound { error });
+                return Ok(Vec::new());
+            }
         };
         let is_open = is_host_opened(&self.rules.private, host, Some(port));
         let private: Vec<IpAddr> = found.iter().filter(|address| !is_public(**address)).copied().collect();
@@ -327,7 +330,7 @@ impl CommandHosts {
     }
 }
 
-/// Whether the host was written as this very address. No owner of a name chooses where `localhost` leads.
+/// Whether the host is this address literally, or `localhost` for a loopback address: no owner of a domain controls it.
 fn is_same(host: &str, address: IpAddr) -> bool {
     let is_own_name = host.trim_end_matches('.').eq_ignore_ascii_case("localhost") && address.is_loopback();
     is_own_name || crate::web::bare(host).parse() == Ok(address)

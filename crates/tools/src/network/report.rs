@@ -38,8 +38,10 @@ pub(super) enum BlockReason {
     },
     /// A person said no.
     Refused,
-    /// It was allowed, and its name has no address.
-    NotFound,
+    /// It was allowed, and no address was found for it.
+    NotFound {
+        error: String,
+    },
     /// It leads to an address that commands never reach.
     Address(IpAddr),
 }
@@ -52,7 +54,7 @@ impl BlockReason {
                 format!("`{host}` is not among the hosts that may be reached; {}", advice(rules))
             }
             Self::Refused => format!("the user refused `{host}`"),
-            Self::NotFound => format!("`{host}` is allowed, but this name has no address"),
+            Self::NotFound { error } => format!("`{host}` is allowed, but {error}"),
             Self::Denied { rule } => format!("`{host}` may not be reached: {rule}"),
             Self::Address(address) => format!("`{host}` leads to {address}, which is in a private network or reserved"),
         }

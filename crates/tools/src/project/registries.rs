@@ -1,8 +1,9 @@
-//! The registries that package managers install from, by their own settings: variables, files of the project, files of the
-//! user, and what the programs use without any.
+//! The registries that package managers install from within the sandbox, by the settings that they see there: variables, files
+//! of the project, cargo's settings of the user, and what the programs use without any. The user's other settings hold
+//! logins, so commands cannot read them.
 //!
 //! The files differ in form (ini, TOML, YAML, lists of flags), but each names a registry as an address in a line with a known
-//! key, so lines are read, not forms. An address with a variable in it is not known and opens nothing.
+//! key, so we scan lines instead of parsing each format. An address with a variable in it is not known and opens nothing.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -25,7 +26,7 @@ struct Places {
     variables: &'static [&'static str],
     /// Files at the top of the project; `*` stands for anything.
     project: &'static [&'static str],
-    /// Files below the user's home folder.
+    /// Files below the user's home folder that commands can read.
     user: &'static [&'static str],
     /// Keys in these files; a leading `*` stands for anything.
     keys: &'static [&'static str],
@@ -41,15 +42,15 @@ const fn places(manager: PackageManager) -> Places {
         PackageManager::Npm | PackageManager::Pnpm => Places {
             variables: &["npm_config_registry", "NPM_CONFIG_REGISTRY"],
             project: &[".npmrc"],
-            user: &[".npmrc"],
+            user: &[],
             keys: &["registry", "*:registry"],
             replaces: &["registry", "npm_config_registry", "NPM_CONFIG_REGISTRY"],
             usual: &[NPM_USUAL],
         },
         PackageManager::Yarn => Places {
-            variables: &["npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER"],
+            variables: &["npm_config_registry", "NPM_CONFIG_REGISTRY"],
             project: &[".npmrc", ".yarnrc", ".yarnrc.yml"],
-            user: &[".npmrc", ".yarnrc", ".yarnrc.yml"],
+            user: &[],
             keys: &["registry", "*:registry", "npmRegistryServer"],
             replaces: &[],
             usual: &["registry.yarnpkg.com", NPM_USUAL],
@@ -57,7 +58,7 @@ const fn places(manager: PackageManager) -> Places {
         PackageManager::Pip => Places {
             variables: &["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"],
             project: &["requirements*.txt"],
-            user: &[".config/pip/pip.conf", ".pip/pip.conf"],
+            user: &[],
             keys: &["index-url", "extra-index-url", "--index-url", "--extra-index-url", "-i"],
             replaces: &["index-url", "--index-url", "-i", "PIP_INDEX_URL"],
             usual: PYPI,
@@ -65,7 +66,7 @@ const fn places(manager: PackageManager) -> Places {
         PackageManager::Uv => Places {
             variables: &["UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"],
             project: &["pyproject.toml", "uv.toml", "requirements*.txt"],
-            user: &[".config/uv/uv.toml"],
+            user: &[],
             keys: &["index-url", "extra-index-url", "url", "--index-url", "--extra-index-url", "-i"],
             replaces: &["index-url", "--index-url", "-i", "UV_DEFAULT_INDEX", "UV_INDEX_URL"],
             usual: PYPI,
@@ -115,31 +116,6 @@ fn registries_by(manager: PackageManager, root: &Path, vars: &[(String, String)]
     let usual = |host: &&str| PackageRegistry { host: (*host).to_owned(), file: None };
     found.all.extend(places.usual.iter().filter(|_| !found.replaces_usual).map(usual));
     found.all
-}
-
-/// Variables with the registries that files of the user's home folder name, which commands cannot read because they also hold
-/// logins. What a variable or a file of the project names already stays.
-pub(crate) fn registry_variables(root: &Path, vars: &[(String, String)]) -> Vec<(String, String)> {
-    const HANDED_ON: [(PackageManager, &str, &str); 3] = [
-        (PackageManager::Npm, "registry", "npm_config_registry"),
-        (PackageManager::Pip, "index-url", "PIP_INDEX_URL"),
-        (PackageManager::Pip, "extra-index-url", "PIP_EXTRA_INDEX_URL"),
-    ];
-    let Some((_, home)) = vars.iter().find(|(name, _)| name == "HOME") else { return Vec::new() };
-    let handed_on = |(manager, key, variable): (PackageManager, &str, &str)| {
-        let places = places(manager);
-        let text = places.user.iter().map(|file| text(&Path::new(home).join(file))).find(|text| !text.is_empty())?;
-        let is_set = |(name, _): &(String, String)| name.eq_ignore_ascii_case(variable);
-        let names_it = |file: &&str| entries(&self::text(&root.join(file))).any(|(known, _)| known == key);
-        let is_own = vars.iter().any(is_set) || places.project.iter().any(names_it);
-        let of_key = entries(&text).filter(|(known, _)| known == key && !is_own);
-        let urls = of_key.flat_map(|(_, value)| addresses(&value).collect::<Vec<_>>());
-        let is_free = |url: &Url| url.username().is_empty() && url.password().is_none();
-        let urls: Vec<String> = urls.filter(is_free).map(|url| url.to_string()).collect();
-        let value = if key.starts_with("extra") { urls.join(" ") } else { urls.last().cloned().unwrap_or_default() };
-        (!value.is_empty()).then(|| (variable.to_owned(), value))
-    };
-    HANDED_ON.into_iter().filter_map(handed_on).collect()
 }
 
 /// The files of the project that are there, of those that a manager reads.
@@ -241,14 +217,8 @@ mod tests {
         let own = ("HOME".to_owned(), home.path().display().to_string());
         let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let vars: Vec<_> = std::iter::once(own).chain(vars).collect();
-        let mut found: Vec<String> = registries_by(manager, project.path(), &vars)
-            .into_iter()
-            .map(|registry| registry.host + registry.file.map_or("", |_| " (project)"))
-            .collect();
-        found.extend(
-            registry_variables(project.path(), &vars).into_iter().map(|(name, value)| format!("{name}={value}")),
-        );
-        found
+        let found = registries_by(manager, project.path(), &vars).into_iter();
+        found.map(|registry| registry.host + registry.file.map_or("", |_| " (project)")).collect()
     }
 
     type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -272,22 +242,10 @@ mod tests {
                 &[],
                 &["npm.example:4873 (project)", "a.example (project)"],
             ),
-            (
-                Npm,
-                &[("~/.npmrc", "registry=https://mirror.example/npm/\n//mirror.example/:_authToken=secret")],
-                &[],
-                &["mirror.example", "npm_config_registry=https://mirror.example/npm/"],
-            ),
-            (
-                Npm,
-                &[("~/.npmrc", "registry=https://mirror.example/"), (".npmrc", "registry=https://own.example/")],
-                &[],
-                &["own.example (project)", "mirror.example"],
-            ),
             (Npm, &[(".npmrc", "registry=http://localhost:5432/\nregistry=https://${HOST}/")], &[], &[]),
             (
                 Npm,
-                &[("~/.npmrc", "registry=http://localhost:4873/")],
+                &[("~/.npmrc", "registry=https://hidden.example/")],
                 &[("npm_config_registry", "http://localhost:4873")],
                 &["localhost:4873"],
             ),
@@ -307,20 +265,6 @@ mod tests {
                 &[],
                 &["more.example (project)", "pypi.org", "files.pythonhosted.org"],
             ),
-            (
-                Pip,
-                &[(
-                    "~/.config/pip/pip.conf",
-                    "[global]\nindex-url = https://me:pw@pip.example/simple\nextra-index-url =\n    https://one.example/simple\n    https://two.example/simple\n",
-                )],
-                &[],
-                &[
-                    "pip.example",
-                    "one.example",
-                    "two.example",
-                    "PIP_EXTRA_INDEX_URL=https://one.example/simple https://two.example/simple",
-                ],
-            ),
             (Pip, &[], &[("PIP_INDEX_URL", "https://env.example/simple")], &["env.example"]),
             (
                 Uv,
@@ -333,6 +277,12 @@ mod tests {
                 &[(".cargo/config.toml", "[source.mirror]\nregistry = \"sparse+https://crates.example/index/\"\n")],
                 &[],
                 &["crates.example (project)", "index.crates.io", "static.crates.io"],
+            ),
+            (
+                Cargo,
+                &[("~/.cargo/config.toml", "[source.mirror]\nregistry = \"https://own.example/\"\n")],
+                &[],
+                &["own.example", "index.crates.io", "static.crates.io"],
             ),
             (Go, &[], &[("GOPROXY", "https://go.example|direct")], &["go.example"]),
             (

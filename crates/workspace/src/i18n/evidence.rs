@@ -282,8 +282,7 @@ impl Lang {
             None => registry.host.clone(),
         };
         let registries: Vec<String> = installs.registries.iter().map(registry).collect();
-        let tasks: Vec<String> = installs.tasks.iter().map(|task| format!("`{task}`")).collect();
-        self.risk_installs(installs.managers(), registries.join(", "), tasks.join(", "))
+        self.risk_installs(&installs.task, installs.managers(), registries.join(", "))
     }
 
     /// The author of an act by their signature: a user and the frontend they used, or a name as it is. `owner` stands for

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -55,9 +56,10 @@ pub fn remembered<'r>(root: &Path, rules: &'r [String]) -> (PathBuf, Vec<&'r str
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    // Commands that run leave files with such names alone.
-    let prefix = format!(".max-team-{}-", std::process::id());
-    let mut draft = tempfile::Builder::new().prefix(&prefix).suffix(".tmp").tempfile_in(folder)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    // By this name the watch of a running command leaves it alone.
+    let name = format!(".max-team-{}-{now}", std::process::id());
+    let mut draft = tempfile::Builder::new().prefix(&name).suffix(".tmp").rand_bytes(0).tempfile_in(folder)?;
     draft.write_all(text.as_bytes())?;
     draft.write_all(b"\n")?;
     draft.as_file().sync_all()?;

@@ -321,7 +321,7 @@ fn task() -> impl Strategy<Value = TaskDraft> {
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
     let claims =
         (prop::option::of(list()), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
-    let managers = PackageManager::NAMES.map(|(_, manager)| manager).to_vec();
+    let managers = PackageManager::ALL.to_vec();
     let apart = (
         prop::sample::select(vec![Isolation::None, Isolation::Worktree]),
         prop::collection::vec(prop::sample::select(managers), 0..3),

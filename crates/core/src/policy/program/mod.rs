@@ -15,8 +15,8 @@ mod special;
 mod table;
 
 use flags::ParsedFlags;
-pub(super) use git::command as git_command;
 pub use git::{HistoryQuery, discarded_paths};
+pub(super) use git::{arguments as git_arguments, command as git_command};
 pub use insert::insert;
 pub(super) use setting::variable;
 pub(super) use table::is_interpreter;

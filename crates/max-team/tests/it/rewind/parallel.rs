@@ -17,7 +17,9 @@ const RUN: [&str; 7] = ["run", "plan.yaml", "--yes", "--agents", "agents.yaml", 
 
 /// Each member owns a folder of eight files.
 fn plan() -> String {
-    let task = |member| format!("  - {{id: t{member}, agent: dev, do: Write t{member}., owns: [\"d{member}/**\"]}}\n");
+    let task = |member| {
+        format!("  - {{id: t{member}, agent: dev, do: Write t{member}., owns: [\"d{member}/**\", \"old/{member}\"]}}\n")
+    };
     format!("goal: Write\ntasks:\n{}", (0..MEMBERS).map(task).collect::<String>())
 }
 

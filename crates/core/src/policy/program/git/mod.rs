@@ -219,10 +219,17 @@ pub(super) fn plain(argv: &[String]) -> Option<Vec<String>> {
 
 /// The sub-command of a git command; `None`: it is none, or not the machine's own git.
 pub(in crate::policy) fn command(argv: &[String]) -> Option<&str> {
+    arguments(argv).map(|(_, sub, _)| sub)
+}
+
+/// The folder that a git command works in, relative to where it is started, its sub-command and the arguments of that.
+pub(in crate::policy) fn arguments(argv: &[String]) -> Option<(String, &str, &[String])> {
     let (program, rest) = argv.split_first()?;
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let options = general(&words);
+    let (sub, args) = rest.get(words.len() - options.rest.len()..)?.split_first()?;
     let is_git = matches!(program.as_str(), "git" | "/usr/bin/git" | "/bin/git");
-    is_git.then(|| general(&words).rest.first().copied()).flatten()
+    is_git.then_some((options.base, sub, args))
 }
 
 /// The hosts of addresses among the words; the name of a remote is none.
