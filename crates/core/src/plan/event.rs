@@ -105,7 +105,7 @@ pub enum PlanRisk {
     Check { check: RiskyCheck, rule: String, basis: Basis },
     /// A task may change a protected file.
     Protected { task: String, path: String, why: Protection },
-    /// Tasks install packages from registries that no rule has opened.
+    /// A task installs packages from registries that no rule has opened.
     Installs(Installs),
 }
 

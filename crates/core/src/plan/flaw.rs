@@ -193,6 +193,7 @@ impl FlawReason {
                 f,
                 "there is no price for `{model}`, so its budget cannot be kept; give it another model, or no money budget"
             ),
+            // `fmt` writes all others.
             _ => Ok(()),
         }
     }
